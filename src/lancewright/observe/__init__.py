@@ -1,0 +1,1 @@
+"""What happened: one frozen event per fact, and the sinks that keep or show them."""
