@@ -1,0 +1,79 @@
+"""Lance's compaction in three steps: plan on the driver, one task on an executor, commit on the driver.
+
+Tasks and results travel as text, as Lance writes them. A commit is refused as a whole when another writer changed one of its
+fragments.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lance.optimize import Compaction, CompactionTask, RewriteResult
+from pyroaring import FrozenBitMap
+
+from lancewright.errors import ConflictError
+from lancewright.table.lance_compat import is_commit_conflict, open_cause, translate_error, translating
+from lancewright.table.opening import open_dataset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lancewright.table.location import TableRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionPart:
+    """One task: fragments that become fewer. ``text`` is Lance's own description of it."""
+
+    fragments: FrozenBitMap
+    rows: int
+    text: str
+
+
+def plan_compaction(table: TableRef, options: Mapping[str, Any]) -> tuple[CompactionPart, ...]:
+    """What a compaction of this version would do; ``options`` are Lance's."""
+    with translating(table, "plan a compaction of"):
+        plan = Compaction.plan(open_dataset(table), dict(options))  # type: ignore[arg-type] # a TypedDict of Lance
+        return tuple(_part(task.json()) for task in plan.tasks)  # type: ignore[attr-defined] # the stub leaves it out
+
+
+def run_compaction(table: TableRef, text: str) -> str:
+    """Write the new data files of one task; nobody sees them until the result is committed."""
+    with translating(table, "compact fragments of"):
+        task = CompactionTask.from_json(text)  # type: ignore[attr-defined] # as above
+        return str(task.execute(open_dataset(table)).json())
+
+
+def commit_compaction(table: TableRef, results: Sequence[str], options: Mapping[str, Any]) -> int:
+    """Commit results, with the options they were planned with; return the version.
+
+    Raises ConflictError, with the table as it was, when another writer changed one of the fragments.
+    """
+    dataset = open_dataset(table.latest())
+    try:
+        rewrites = [RewriteResult.from_json(result) for result in results]  # type: ignore[attr-defined] # as above
+        Compaction.commit(dataset, rewrites, dict(options))  # type: ignore[arg-type] # as above
+    except Exception as error:  # noqa: BLE001 - translated, whatever it is
+        if is_commit_conflict(error):
+            raise ConflictError(
+                f"Another writer changed fragments of {table.name} that were being compacted",
+                "Run the same call again.",
+            ) from open_cause(error, table)
+        raise translate_error(error, table, "commit a compaction of") from open_cause(error, table)
+    return int(dataset.version)
+
+
+def _part(text: str) -> CompactionPart:
+    fragments = json.loads(text)["task"]["fragments"]
+    return CompactionPart(
+        fragments=FrozenBitMap(entry["id"] for entry in fragments),
+        rows=sum(_rows(entry) for entry in fragments),
+        text=text,
+    )
+
+
+def _rows(fragment: Mapping[str, Any]) -> int:  # Any: JSON of Lance
+    deletion = fragment.get("deletion_file") or {}
+    return int(fragment.get("physical_rows") or 0) - int(deletion.get("num_deleted_rows") or 0)
