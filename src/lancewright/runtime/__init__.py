@@ -1,0 +1,1 @@
+"""Running tasks, without saying where."""
