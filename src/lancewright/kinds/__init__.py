@@ -1,0 +1,1 @@
+"""Index kinds. A kind sees data and files; never Spark, never a commit."""

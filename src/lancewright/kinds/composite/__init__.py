@@ -1,0 +1,1 @@
+"""Kind ``composite``: rows sorted by several keys."""

@@ -1,0 +1,1 @@
+"""Kind ``key``: whole keys by their 64-bit hash."""

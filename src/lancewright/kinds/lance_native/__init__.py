@@ -1,0 +1,1 @@
+"""The kinds Lance itself builds and reads."""
