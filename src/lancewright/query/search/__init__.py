@@ -1,0 +1,1 @@
+"""Ranked search: nearest vectors, best matching texts, and both together."""
