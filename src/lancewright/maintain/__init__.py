@@ -1,0 +1,1 @@
+"""Keeping indexes true: what is wrong with them, and the verbs that mend it. Never imports query or ingest."""
