@@ -1,0 +1,1 @@
+"""Showing it: text for a terminal, HTML for a notebook."""
