@@ -1,0 +1,185 @@
+"""The table functions: what each takes, and which verb answers it. The same for a task of Spark and for ``lw.sql``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lancewright.api import open as open_table
+from lancewright.errors import InvalidRequestError
+from lancewright.report.rows import index_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pyarrow as pa
+
+    from lancewright.api import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """One call. ``storage_options`` are the session's, and never a part of the query's text.
+
+    As text it names the function alone: a place may carry a password.
+    """
+
+    function: str
+    positional: tuple[Any, ...] = field(default=(), repr=False)  # Any: constants of SQL
+    named: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+class Answer(Protocol):
+    """Rows that are not there yet."""
+
+    def schema(self) -> pa.Schema:
+        """Their schema."""
+        ...
+
+    def to_arrow(self) -> pa.Table:
+        """The rows, in this process."""
+        ...
+
+    def to_spark(self) -> Any:  # Any: a classic or a Connect frame
+        """The rows, as a frame."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRows:
+    """Rows that are there already: few, and about the table rather than of it."""
+
+    rows: pa.Table
+
+    def schema(self) -> pa.Schema:
+        """Their schema."""
+        return self.rows.schema
+
+    def to_arrow(self) -> pa.Table:
+        """The rows."""
+        return self.rows
+
+    def to_spark(self) -> Any:  # Any: see Answer
+        """Nobody needs it: who has a session makes the frame."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFunction:
+    """What a function takes, after the table, and what answers it."""
+
+    needed: tuple[str, ...]
+    options: tuple[str, ...]
+    answer: Callable[[Table, dict[str, Any]], Any]  # Any: constants of SQL; an Answer
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All arguments, in the order in which they may be given without names."""
+        return ("table", *self.needed, *self.options, "branch")
+
+
+def list_functions() -> tuple[str, ...]:
+    """The names of all table functions."""
+    return tuple(_FUNCTIONS)
+
+
+def answer_call(call: FunctionCall, session: Any = None) -> Answer:  # Any: a classic or a Connect session
+    """What a call asks for, checked and not run. With a session, work runs on its executors; without, in this process."""
+    function = _FUNCTIONS[call.function]
+    arguments = _bind(call, function)
+    table = open_table(
+        arguments.pop("table"),
+        spark=session,
+        branch=arguments.pop("branch", None),
+        storage_options=dict(call.storage_options),
+        progress=False,
+    )
+    found: Answer = function.answer(table, arguments)
+    return found
+
+
+def pin_call(call: FunctionCall) -> FunctionCall:
+    """The call at the version the table has now, so that whoever answers it later sees the same rows."""
+    arguments = _bind(call, _FUNCTIONS[call.function])
+    if "version" not in arguments and "tag" not in arguments:
+        table = open_table(
+            arguments["table"],
+            branch=arguments.get("branch"),
+            storage_options=dict(call.storage_options),
+            progress=False,
+        )
+        arguments["version"] = table.snapshot().version
+    return replace(call, positional=(), named=arguments)
+
+
+def _bind(call: FunctionCall, function: TableFunction) -> dict[str, Any]:
+    """Arguments by their names; one that is NULL was not given."""
+    takes = f"It takes: {', '.join(function.names)}."
+    if len(call.positional) > len(function.names):
+        raise InvalidRequestError(f"{call.function} is given {len(call.positional)} arguments", takes)
+    arguments = dict(zip(function.names, call.positional, strict=False))
+    for name, value in call.named.items():
+        if name not in function.names:
+            raise InvalidRequestError(f"{call.function} takes no {name!r}", takes)
+        if name in arguments:
+            raise InvalidRequestError(f"{call.function} is given {name} twice", takes)
+        arguments[name] = value
+    given = {name: _plain(value) for name, value in arguments.items() if value is not None}
+    for name in ("table", *function.needed):
+        if name not in given:
+            raise InvalidRequestError(f"{call.function} is not given {name!r}", takes)
+    return given
+
+
+def _plain(value: Any) -> Any:  # Any: a constant of SQL, which writes fractions as decimals
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def _indexes(table: Table, arguments: dict[str, Any]) -> Answer:
+    listed = table.indexes(arguments.get("version"))
+    return KnownRows(rows=index_rows([(one.state, one.coverage) for one in listed]))
+
+
+def _explain(table: Table, arguments: dict[str, Any]) -> Answer:
+    analyze = arguments.pop("analyze", False)
+    return KnownRows(rows=table.scan(**arguments).explain(analyze=analyze is True).to_arrow())
+
+
+_FOUND = ("columns", "where")
+_READ = ("fast", "strict", "version")
+_FUNCTIONS = {
+    "lance_scan": TableFunction(
+        needed=(),
+        options=("where", "columns", "limit", "version", "tag", "use_indexes", "strict"),
+        answer=lambda table, arguments: table.scan(**arguments),
+    ),
+    "lance_vector_search": TableFunction(
+        needed=("vector",),
+        options=(
+            *("k", "column", *_FOUND, "index", "metric", "nprobes", "refine_factor", "ef"),
+            *("lower_bound", "upper_bound", "use_index", *_READ),
+        ),
+        answer=lambda table, arguments: table.search(**arguments),
+    ),
+    "lance_text_search": TableFunction(
+        needed=("text",),
+        options=("k", "column", *_FOUND, "index", "operator", "fuzziness", "phrase", *_READ),
+        answer=lambda table, arguments: table.search(**arguments),
+    ),
+    "lance_hybrid_search": TableFunction(
+        needed=("vector", "text"),
+        options=(
+            *("k", "vector_column", "text_column", *_FOUND, "candidates", "rank_constant"),
+            *("metric", "nprobes", "refine_factor", *_READ),
+        ),
+        answer=lambda table, arguments: table.hybrid_search(**arguments),
+    ),
+    "lance_indexes": TableFunction(needed=(), options=("version",), answer=_indexes),
+    "lance_explain": TableFunction(
+        needed=("where",), options=("columns", "analyze", "version", "tag"), answer=_explain
+    ),
+}
