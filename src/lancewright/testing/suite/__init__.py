@@ -1,0 +1,1 @@
+"""The kit as pytest tests: ``pytest --pyargs lancewright.testing.suite --index-kind NAME``."""

@@ -1,0 +1,15 @@
+"""Kind ``key`` keeps every promise of the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from lancewright.testing import run_check, usual_harness
+from lancewright.testing.checks import CHECKS
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_kind_keeps_its_promises(name: str) -> None:
+    result = run_check(usual_harness("key"), name)
+
+    assert result.passed, result.details
