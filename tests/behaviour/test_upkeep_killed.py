@@ -1,0 +1,117 @@
+"""A driver killed at any event of a verb leaves a table that answers rightly, and the verb can be run again."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import lance
+import pytest
+
+import lancewright as lw
+from support.busy_table import CASES, append, busy_table, delete, rewrite_column, wrong_answers
+from support.folders import strays
+from support.upkeep_program import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KINDS = ("btree", "label_list", "ivf_flat")
+
+
+def due_for_an_index(_uri: str) -> None:
+    """It is always possible to make one."""
+
+
+def due_for_refresh(uri: str) -> None:
+    append(uri)
+    rewrite_column(uri, "number", 2)
+
+
+def due_for_merge(_uri: str) -> None:
+    """Four segments each are enough."""
+
+
+def due_for_compaction(uri: str) -> None:
+    delete(uri)
+
+
+def due_for_catching_up(uri: str) -> None:
+    lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=350, defer_index_remap=True)
+
+
+VERBS: dict[str, tuple[Any, tuple[str, ...], dict[str, Any]]] = {
+    "create_index": (
+        due_for_an_index,
+        KINDS[:2],
+        {"column": "other", "kind": "btree", "name": "more", "segments": 2, "replace": True},
+    ),
+    "refresh": (due_for_refresh, KINDS, {}),
+    "merge": (due_for_merge, KINDS, {"segments": 1}),
+    "compact": (due_for_compaction, KINDS[:2], {"rows_per_fragment": 350}),
+    "catch_up": (due_for_catching_up, KINDS[:2], {}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_driver_killed_at_any_event_does_no_harm_and_its_verb_runs_again(tmp_path: Path, verb: str) -> None:
+    makes_due, kinds, options = VERBS[verb]
+    original = str(tmp_path / "table")
+    busy_table(original)
+    lance.dataset(original).drop_index("theirs")
+    lw.open(original, progress=False).create_indexes(
+        [
+            lw.IndexRequest(
+                column=CASES[kind].column, kind=kind, name=kind, segments=4, parameters=CASES[kind].parameters
+            )
+            for kind in kinds
+        ]
+    )
+    makes_due(original)
+    whole = copy(original, tmp_path / "whole")
+    events = run(whole, verb, **options)
+    assert events is not None
+    assert len(events) > 3
+    assert_right(whole, kinds)
+    rows = ids(whole)
+
+    for number in range(len(events)):
+        uri = copy(original, tmp_path / f"killed at {number}")
+        assert run(uri, verb, dies_at=number, **options) is None
+        assert_right(uri, kinds)
+        assert_cleaned(copy(uri, tmp_path / "cleaned"), kinds, rows)
+        getattr(lw.open(uri, progress=False), verb)(**options)
+        assert_right(uri, kinds)
+        assert ids(uri) == rows
+        lw.open(uri, progress=False).refresh()
+        assert all(info.coverage.is_complete for info in lw.open(uri, progress=False).indexes())
+        shutil.rmtree(uri)
+
+
+def copy(uri: str, to: Path) -> str:
+    shutil.copytree(uri, to)
+    return str(to)
+
+
+def assert_cleaned(uri: str, kinds: tuple[str, ...], rows: list[int]) -> None:
+    """Whatever a killed driver left goes, and nothing else does."""
+    table = lw.open(uri, progress=False)
+    planned = table.plan_cleanup(older_than=timedelta(0), orphan_age=timedelta(0))
+
+    receipt = table.cleanup(older_than=timedelta(0), orphan_age=timedelta(0))
+
+    assert receipt.files == planned.files
+    assert strays(uri) == []
+    assert ids(uri) == rows
+    assert_right(uri, kinds)
+    shutil.rmtree(uri)
+
+
+def ids(uri: str) -> list[int]:
+    return sorted(lance.dataset(uri).to_table(columns=["id"])["id"].to_pylist())
+
+
+def assert_right(uri: str, kinds: tuple[str, ...]) -> None:
+    assert {kind: wrong_answers(uri, CASES[kind]) for kind in kinds} == {key: [] for key in kinds}

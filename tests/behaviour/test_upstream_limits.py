@@ -1,0 +1,105 @@
+"""What Lance 14 answers wrongly or not from an index, whoever built it. A test here fails when Lance mends it.
+
+Then move its filters to ``support.kind_cases`` and drop the warning from the documentation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lancewright as lw
+from support.tables import ids, plan_uses_index, rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance.LanceDataset:
+    """Eight fragments, the columns also as fields of a struct and under a name that needs quoting."""
+    plain = rows(800)
+    names = ("number", "text", "tags", "document", "vector")
+    struct = pa.StructArray.from_arrays(
+        [plain[name].combine_chunks() for name in names], fields=[plain.schema.field(name) for name in names]
+    )
+    table = plain.append_column("nested_all", struct).append_column("odd document", plain["document"])
+    return lance.write_dataset(table, str(tmp_path / "table.lance"), max_rows_per_file=100)
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    [
+        "NOT contains(text, 'alpha')",
+        "NOT (contains(text, 'alpha') OR contains(text, 'beta'))",
+        "contains(text, '')",
+        "NOT contains(text, '')",
+    ],
+)
+@pytest.mark.xfail(reason="Lance's fm index is wrong under NOT and for an empty needle", strict=True)
+def test_fm_answers_a_negation_and_an_empty_needle_rightly(dataset: lance.LanceDataset, filter_: str) -> None:
+    """NULLs are taken for matches of NOT, and the empty needle finds nothing."""
+    indexed = _index(dataset, "text", "fm")
+
+    assert ids(indexed, filter_, use_index=True) == ids(indexed, filter_, use_index=False)
+
+
+@pytest.mark.parametrize("target", ["btree", "zonemap", "bloomfilter"])
+@pytest.mark.xfail(reason="Lance asks a JSON index for values of another type", strict=True)
+def test_a_json_index_is_left_alone_by_a_function_of_another_type(
+    dataset: lance.LanceDataset, target: str
+) -> None:
+    """An index of whole numbers is asked for a fraction, and finds none."""
+    indexed = _index(dataset, "document", "json", path="a", target_index_type=target)
+    filter_ = "json_get_float(document, 'a') = 5.0"
+
+    assert ids(indexed, filter_, use_index=True) == ids(indexed, filter_, use_index=False)
+
+
+@pytest.mark.xfail(
+    reason="Lance cannot open an empty inverted index for a filter", raises=ValueError, strict=True
+)
+def test_contains_tokens_is_answered_over_an_untrained_index_of_whole_words(
+    dataset: lance.LanceDataset,
+) -> None:
+    """Full text search on the same index works."""
+    whole_words = {
+        "stem": False,
+        "remove_stop_words": False,
+        "ascii_folding": False,
+        "max_token_length": None,
+    }
+    indexed = _index(dataset, "text", "inverted", train=False, **whole_words)
+    filter_ = "contains_tokens(text, 'alpha')"
+
+    assert ids(indexed, filter_, use_index=True) == ids(indexed, filter_, use_index=False)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "filter_"),
+    [
+        ("nested_all.number", "bloomfilter", "nested_all.number = 7"),
+        ("nested_all.text", "ngram", "contains(nested_all.text, 'alpha')"),
+        ("nested_all.text", "fm", "contains(nested_all.text, 'alpha')"),
+        ("nested_all.tags", "label_list", "array_has(nested_all.tags, 'alpha')"),
+        ("nested_all.document", "json", "json_get_int(nested_all.document, 'a') = 5"),
+        ("odd document", "json", "json_get_int(`odd document`, 'a') = 5"),
+    ],
+)
+def test_some_kinds_are_not_asked_on_nested_or_quoted_columns_and_answers_stay_right(
+    dataset: lance.LanceDataset, column: str, kind: str, filter_: str
+) -> None:
+    """Lance plans a scan, also over an index that it built itself."""
+    parameters = {"path": "a"} if kind == "json" else {}
+    indexed = _index(dataset, column, kind, **parameters)
+
+    assert not plan_uses_index(indexed, filter_)
+    assert ids(indexed, filter_, use_index=True) == ids(indexed, filter_, use_index=False) != []
+
+
+def _index(dataset: lance.LanceDataset, column: str, kind: str, **parameters: Any) -> lance.LanceDataset:
+    lw.open(dataset.uri, progress=False).create_index(column, kind=kind, **parameters)
+    return lance.dataset(dataset.uri)
