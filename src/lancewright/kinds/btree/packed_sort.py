@@ -1,7 +1,8 @@
 """Sorts through one packed integer: (key << bits | place), the fastest order NumPy knows. Pure.
 
-NumPy sorts uint64 with vector instructions at about 10 ns a row; ``argsort`` takes 25 to 75 ns and the stable one 130 to
-200 (4 M rows, one core). So the place of a row travels in the low bits of its key.
+NumPy sorts uint64 with vector instructions at 5 to 10 ns a row; ``argsort`` takes 15 to 75 ns and the stable one 130 to
+200 (1 to 4 M rows, one core). So the place of a row travels in the low bits of its key. ``take`` gathers at a third of the
+price of indexing with an array (1 ns against 3).
 
 The arithmetic around it is done in place: a fresh array costs more in page faults than the sum that fills it.
 """
@@ -91,7 +92,7 @@ def _settle(keys: Keys, order: Rows, prefixes: Keys) -> tuple[Keys, Rows]:
         rows = order[tied]
         ranked = rank_within(groups, np.argsort(keys[rows], kind="stable"))
         order[tied] = rows[ranked]
-    return keys[order], order
+    return keys.take(order), order
 
 
 def _mask(bits: int) -> np.uint64:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lancewright.kinds.btree.packed_sort import order_keys
 from lancewright.kinds.btree.sort_keys import exact_keys, key_width, values_of_keys
-from lancewright.kinds.btree.wide_values import order_wide
+from lancewright.kinds.btree.wide_values import sort_wide
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,8 +60,8 @@ def sort_rows(values: pa.Array, addresses: Addresses) -> SortedRun:
     if key_width(values.type) is not None:
         keys, order = order_keys(exact_keys(values))
         return SortedRun(type=values.type, addresses=_pick(addresses, order), keys=keys)
-    order = order_wide(values)
-    return SortedRun(type=values.type, addresses=_pick(addresses, order), wide=values.take(pa.array(order)))
+    wide, order = sort_wide(values)
+    return SortedRun(type=values.type, addresses=_pick(addresses, order), wide=wide)
 
 
 def take_sorted(values: pa.Array, addresses: Addresses) -> SortedRun:
@@ -77,7 +77,7 @@ def _pick(addresses: Addresses, order: NDArray[np.int64]) -> Addresses:
         counted = order.astype(np.uint64)
         counted += np.uint64(addresses[0])
         return counted
-    return addresses[order]
+    return addresses.take(order)
 
 
 def merge_runs(runs: Sequence[SortedRun], type_: pa.DataType) -> SortedRun:
@@ -95,6 +95,5 @@ def merge_runs(runs: Sequence[SortedRun], type_: pa.DataType) -> SortedRun:
         keys, order = order_keys(np.concatenate(gathered) if gathered else np.zeros(0, dtype=np.uint64))
         return SortedRun(type=type_, addresses=addresses.take(order), keys=keys)
     parts = [run.wide for run in runs if run.wide is not None]
-    wide = pa.concat_arrays(parts) if parts else pa.array([], type_)
-    order = order_wide(wide)
-    return SortedRun(type=type_, addresses=addresses.take(order), wide=wide.take(pa.array(order)))
+    wide, order = sort_wide(pa.concat_arrays(parts) if parts else pa.array([], type_))
+    return SortedRun(type=type_, addresses=addresses.take(order), wide=wide)
