@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lancewright.runtime.exchange import ExchangeJob, run_gather
 from lancewright.spark.task_frame import make_task_frame
-from lancewright.spark.worker_process import freeze_imports
+from lancewright.spark.worker_process import freeze_imports, keep_memory
 from lancewright.version import __version__
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def run_cuts(job: ExchangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
             f"The worker has lancewright {__version__}, the driver {job.package_version}. Install the same on both."
         )
     freeze_imports()
+    keep_memory()
     for batch in batches:
         for payload in batch.column("task").to_pylist():
             task: Task = pickle.loads(payload)  # noqa: S301 - made by the driver of this very job
@@ -55,6 +56,7 @@ def run_cuts(job: ExchangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa
 def run_gathers(job: ExchangeJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Run on an executor: one partition's blobs, read as they arrive. A partition nobody sent anything to is silent."""
     freeze_imports()
+    keep_memory()
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return
