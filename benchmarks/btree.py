@@ -5,8 +5,9 @@
     make bench-btree ARGUMENTS="--every-family"
 
 Contenders: pylance in one process; lance-ray with a worker per core; the row-based range sort of Spark, which turns every
-value into a row of the JVM; lancewright's two layouts on an embedded Spark. Each run is a process of its own; start-up of
-Spark or Ray is not counted, for anybody. The figures are medians; look at the ratios, the machine is shared.
+value into a row of the JVM; lancewright's two layouts on an embedded Spark. Each run is a process of its own, in which the
+contender first builds the same index on a small table: starting Spark or Ray, and loading their classes, is not counted, for
+anybody (``--cold`` leaves that build out). The figures are medians; look at the ratios, the machine is shared.
 
 lance-ray pins other versions than Spark needs, so it runs in an environment of its own:
 ``python -m venv bench && bench/bin/pip install pylance==14.0.2 lance-ray``, then ``--ray-python bench/bin/python``.
@@ -33,11 +34,13 @@ import pyarrow as pa
 from benchmarks.processes import Usage, measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import SparkSession
 
 BATCH_ROWS = 1_000_000
+# Two key ranges, so that every step of a large build is taken once.
+WARM_ROWS = 5_000_000
 FRAGMENTS = 100
 DATA = ("int64", "int32", "timestamp", "zipf", "uuid", "short", "decimal")
 LOOKUP_ROWS, LOOKUP_RANGES = 10_000_000_000, 1_000
@@ -48,7 +51,7 @@ def main() -> None:
     """Run every contender ``--repeats`` times and print what it took."""
     arguments = _arguments()
     if arguments.run:
-        print(json.dumps(_run_one(arguments.run, arguments.table)))
+        print(json.dumps(_run_one(arguments.run, arguments.table, arguments.warm)))
         return
     if arguments.lookup:
         from benchmarks.lookup import bench_lookup
@@ -64,6 +67,7 @@ def main() -> None:
 
 def _bench(arguments: argparse.Namespace, folder: Path, data: str) -> None:
     table = _write_table(folder / f"{data}-{arguments.rows}.lance", data, arguments.rows)
+    arguments.warm = None if arguments.cold else _write_table(folder / f"{data}-warm.lance", data, WARM_ROWS)
     contenders = arguments.contenders or _contenders(arguments)
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
     for _ in range(arguments.repeats):
@@ -84,8 +88,10 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--ray-python", help="an interpreter that has lance-ray")
     parser.add_argument("--lookup", action="store_true", help="merge the lookups of 10 billion rows instead")
+    parser.add_argument("--cold", action="store_true", help="measure the first build of a process")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     parser.add_argument("--table", help=argparse.SUPPRESS)
+    parser.add_argument("--warm", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
@@ -98,6 +104,7 @@ def _run_apart(arguments: argparse.Namespace, contender: str, table: str) -> dic
     if python is None:
         raise SystemExit("lance-ray runs in an environment of its own: pass --ray-python")
     command = [python, "-m", "benchmarks.btree", "--run", contender, "--table", table]
+    command += ["--warm", arguments.warm] if arguments.warm else []
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     done = subprocess.run(
         command,
@@ -112,14 +119,13 @@ def _run_apart(arguments: argparse.Namespace, contender: str, table: str) -> dic
     return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
-def _run_one(contender: str, table: str) -> dict[str, Any]:
-    usage = _RUNS[contender](contender, table)
+def _run_one(contender: str, table: str, warm: str | None) -> dict[str, Any]:
+    usage = _RUNS[contender](contender, [warm, table] if warm else [table])
     dataset = lance.dataset(table)
     segments = len(dataset.describe_indices()[0].segments)
     pages = _pages_per_lookup(dataset)
-    dataset.drop_index("bench")
-    # Nobody else works on this table; what stays is what the next contender would otherwise find.
-    lance.dataset(table).cleanup_old_versions(delete_unverified=True, older_than=timedelta(0))
+    for built in filter(None, [warm, table]):
+        _forget(built)
     return {
         "wall_s": usage.wall_s,
         "cpu_s": usage.cpu_s,
@@ -127,6 +133,20 @@ def _run_one(contender: str, table: str) -> dict[str, Any]:
         "segments": segments,
         "pages_per_lookup": pages,
     }
+
+
+def _forget(table: str) -> None:
+    """Leave nothing that the next contender would find: nobody else works on this table."""
+    lance.dataset(table).drop_index("bench")
+    lance.dataset(table).cleanup_old_versions(delete_unverified=True, older_than=timedelta(0))
+
+
+def _measure_last(tables: Sequence[str], build: Callable[[str], object]) -> Usage:
+    for table in tables[:-1]:
+        build(table)
+    with measure() as usage:
+        build(tables[-1])
+    return usage
 
 
 def _pages_per_lookup(dataset: lance.LanceDataset) -> float:
@@ -145,23 +165,25 @@ def _pages_per_lookup(dataset: lance.LanceDataset) -> float:
     return statistics.median(pages[1:])
 
 
-def _pylance(_contender: str, table: str) -> Usage:
-    dataset = lance.dataset(table)
-    with measure() as usage:
-        dataset.create_scalar_index("key", "BTREE", name="bench")
-    return usage
+def _pylance(_contender: str, tables: Sequence[str]) -> Usage:
+    return _measure_last(
+        tables, lambda table: lance.dataset(table).create_scalar_index("key", "BTREE", name="bench")
+    )
 
 
-def _ray(_contender: str, table: str) -> Usage:
+def _ray(_contender: str, tables: Sequence[str]) -> Usage:
     import lance_ray
     import ray
 
-    ray.init(num_cpus=os.cpu_count(), include_dashboard=False, log_to_driver=False)
-    ray.get([ray.remote(_import_lance).remote() for _ in range(os.cpu_count() or 1)])
-    with measure() as usage:
-        lance_ray.create_scalar_index(
-            table, column="key", index_type="BTREE", name="bench", num_workers=os.cpu_count()
-        )
+    workers = os.cpu_count() or 1
+    ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+    ray.get([ray.remote(_import_lance).remote() for _ in range(workers)])
+    usage = _measure_last(
+        tables,
+        lambda table: lance_ray.create_scalar_index(
+            table, column="key", index_type="BTREE", name="bench", num_workers=workers
+        ),
+    )
     ray.shutdown()
     return usage
 
@@ -170,27 +192,29 @@ def _import_lance() -> str:
     return str(lance.__version__)
 
 
-def _rows(_contender: str, table: str) -> Usage:
+def _rows(_contender: str, tables: Sequence[str]) -> Usage:
     from benchmarks.row_sort import build_by_rows
     from lancewright.spark.session import embedded_session
 
     spark = embedded_session(driver_memory="4g")
     _start_workers(spark)
-    with measure() as usage:
-        build_by_rows(spark, table, "key", "bench")
+    usage = _measure_last(tables, lambda table: build_by_rows(spark, table, "key", "bench"))
     spark.stop()
     return usage
 
 
-def _ours(contender: str, table: str) -> Usage:
+def _ours(contender: str, tables: Sequence[str]) -> Usage:
     import lancewright as lw
     from lancewright.spark.session import embedded_session
 
     spark = embedded_session(driver_memory="2g")
-    opened = lw.open(table, spark=spark, progress=False)
     _start_workers(spark)
-    with measure() as usage:
-        opened.create_index("key", kind="btree", name="bench", layout=contender)
+    usage = _measure_last(
+        tables,
+        lambda table: lw.open(table, spark=spark, progress=False).create_index(
+            "key", kind="btree", name="bench", layout=contender
+        ),
+    )
     spark.stop()
     return usage
 
@@ -249,7 +273,8 @@ def _summarise(runs: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _print(arguments: argparse.Namespace, data: str, results: dict[str, dict[str, Any]]) -> None:
     base = results.get("pylance", next(iter(results.values())))
-    print(f"B-tree over {arguments.rows:,} rows of {data}, median of {arguments.repeats}")
+    start = "first build of a process" if arguments.cold else "after a small build in the same process"
+    print(f"B-tree over {arguments.rows:,} rows of {data}, {start}, median of {arguments.repeats}")
     print(
         f"{'contender':<12}{'wall s':>9}{'CPU s':>9}{'peak MiB':>10}{'segments':>10}{'pages/key':>11}"
         f"{'ns/row':>8}{'times pylance':>15}"
