@@ -124,15 +124,17 @@ def build_ranges(builds: Sequence[RangeBuild], runner: Runner) -> list[RangeResu
     return [_finish(sort, time.monotonic() - started) for sort in sorts]
 
 
-def count_ranges(rows: int, bytes_per_row: float, parameters: Mapping[str, object]) -> int:
-    """How many key ranges: as asked for, else so that one fits a task's memory."""
+def count_ranges(rows: int, bytes_per_row: float, parameters: Mapping[str, object], parallelism: int) -> int:
+    """How many key ranges: as asked for, else so that one fits a task's memory and the last ones keep every slot busy."""
     asked = parameters.get("ranges")
     if isinstance(asked, int):
         return max(1, min(asked, rows))
     per_range = parameters.get("rows_per_range")
-    if not isinstance(per_range, int):
-        per_range = max(1, min(ROWS_PER_RANGE, int(RANGE_BYTES_TARGET / (3 * bytes_per_row))))
-    return max(1, -(-rows // per_range))
+    if isinstance(per_range, int):
+        return max(1, -(-rows // per_range))
+    count = max(1, -(-rows // max(1, min(ROWS_PER_RANGE, int(RANGE_BYTES_TARGET / (3 * bytes_per_row))))))
+    # Nine ranges of one size on two slots take as long as ten.
+    return count if count < parallelism else -(-count // parallelism) * parallelism
 
 
 def write_lookup(
@@ -191,7 +193,7 @@ def _settings(build: RangeBuild) -> RangeSettings:
 
 def _choose(builds: Sequence[RangeBuild], settings: Sequence[RangeSettings], runner: Runner) -> list[_Sort]:
     """Sample every column that is cut at all, in one stage, and keep the splitters where every task finds them."""
-    ranges = [_count(build) for build in builds]
+    ranges = [_count(build, runner.parallelism) for build in builds]
     tasks = [
         task
         for number, build in enumerate(builds)
@@ -222,9 +224,9 @@ def _start(build: RangeBuild, settings: RangeSettings, splitters: Splitters) -> 
     return _Sort(build=build, settings=settings, ranges=splitters.ranges)
 
 
-def _count(build: RangeBuild) -> int:
-    type_ = plain_type(build.spec.column.type)
-    return count_ranges(build.rows, estimate_bytes_per_row("btree", type_), build.spec.parameters)
+def _count(build: RangeBuild, parallelism: int) -> int:
+    width = estimate_bytes_per_row("btree", plain_type(build.spec.column.type))
+    return count_ranges(build.rows, width, build.spec.parameters, parallelism)
 
 
 def _sample_tasks(build: RangeBuild, index: int, wanted: int, runner: Runner) -> list[Task]:

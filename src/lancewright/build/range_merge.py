@@ -91,7 +91,9 @@ def merge_ranges(merge: RangeMerge, runner: Runner) -> MergedSegment:
     opened = [_open(reader, merge, source, kept[source.uuid]) for source in merge.sources]
     settings = _settings(merge, [source for source, _ in opened])
     cuts = cut_segments(
-        [entries for _, entries in opened], plain_type(merge.column.type), _count(merge, kept)
+        [entries for _, entries in opened],
+        plain_type(merge.column.type),
+        _count(merge, kept, runner.parallelism),
     )
     try:
         merged = _run(merge, settings, cuts, runner)
@@ -177,12 +179,11 @@ def _settings(merge: RangeMerge, sources: Sequence[MergeSource]) -> MergeSetting
     )
 
 
-def _count(merge: RangeMerge, kept: Mapping[str, FrozenBitMap]) -> int:
+def _count(merge: RangeMerge, kept: Mapping[str, FrozenBitMap], parallelism: int) -> int:
     by_id = merge.snapshot.fragments_by_id
     rows = sum(by_id[fragment].rows for fragments in kept.values() for fragment in fragments)
-    return count_ranges(
-        rows, estimate_bytes_per_row("btree", plain_type(merge.column.type)), merge.parameters
-    )
+    width = estimate_bytes_per_row("btree", plain_type(merge.column.type))
+    return count_ranges(rows, width, merge.parameters, parallelism)
 
 
 def _run(
