@@ -36,13 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mended:
-    """What a repair did for one index: segments taken out, and rows read for new ones; ``problem`` says why it could do nothing."""
+    """What a repair did for one index: segments built anew, the rows read for that, and segments written anew from their own files.
+
+    ``problem`` says why it could do nothing.
+    """
 
     name: str
     kind: str
     segments: int = 0
     fragments: int = 0
     rows: int = 0
+    rewritten: int = 0
     reasons: tuple[str, ...] = ()
     problem: str | None = None
 
@@ -84,9 +88,10 @@ def _plan_index(
     told = Mended(
         name=index.name,
         kind=index.kind,
-        segments=len(gone),
+        segments=len(judgement.segments(Fate.REBUILD)) + len(judgement.segments(Fate.DROP)),
         fragments=len(judgement.to_build),
         rows=sum(snapshot.fragments_by_id[fragment].rows for fragment in judgement.to_build),
+        rewritten=len(judgement.segments(Fate.REWRITE)),
         reasons=tuple(dict.fromkeys(EXPLANATIONS[verdict.cause] for verdict in gone)),
     )
     return begin_refresh(judgement, _inherit(table, snapshot, judgement)), told

@@ -35,7 +35,7 @@ def describe_verify(receipt: VerifyReceipt) -> tuple[Grid, ...]:
         grids.append(
             Grid(
                 title="Mended",
-                headings=("index", "kind", "segments", "fragments", "rows", "notes"),
+                headings=("index", "kind", "segments", "fragments", "rows", "rewritten", "notes"),
                 rows=tuple(
                     (
                         one.name,
@@ -43,6 +43,7 @@ def describe_verify(receipt: VerifyReceipt) -> tuple[Grid, ...]:
                         str(one.segments),
                         str(one.fragments),
                         f"{one.rows:,}",
+                        str(one.rewritten),
                         one.problem or "; ".join(one.reasons),
                     )
                     for one in receipt.mended

@@ -45,12 +45,16 @@ class IndexProbe:
         self._dataset: Any = open_dataset(table)  # Any: pylance leaves it untyped
 
     def named(self, sql: str, index: str, fragments: Sequence[int]) -> Addresses | None:
-        """What Lance answers through this index; None when it would not ask it, or would ask another as well."""
+        """The rows of these fragments that Lance names through this index; None when it would not ask it alone.
+
+        The whole index is asked: told of fragments, Lance would pass over segments that know old values of their rows.
+        """
         with translating(self._table, f"ask index {index!r} of"):
-            scanner = self._scanner(sql, fragments)
+            scanner = self._scanner(sql, fast_search=True)
             if set(_ASKED_INDEX.findall(str(scanner.explain_plan()))) != {index}:
                 return None
-            return _addresses(scanner.to_table())
+            found = _addresses(scanner.to_table())
+        return found[np.isin(found >> _FRAGMENT_BITS, np.array(fragments, dtype=np.uint64))]
 
     def true(self, sql: str, fragments: Sequence[int], within: Addresses | None = None) -> Addresses:
         """The rows themselves say so; ``within`` looks only at some of them."""
@@ -65,7 +69,8 @@ class IndexProbe:
             with translating(self._table, "find rows of"):
                 options["row_addr_allowlist"] = encode_allow_list(self._dataset, row_set(within))
         with translating(self._table, "read"):
-            return _addresses(self._scanner(sql, fragments, **options).to_table())
+            options["fragments"] = [self._dataset.get_fragment(fragment) for fragment in fragments]
+            return _addresses(self._scanner(sql, **options).to_table())
 
     def texts(self, column: str, query: TextQuery, limit: int, fragments: Sequence[int]) -> Addresses:
         """The rows of these fragments that a search of texts names."""
@@ -98,14 +103,8 @@ class IndexProbe:
         with translating(self._table, "search the vectors of"):
             return search_fragments(self._dataset, options, vectors, fragments, rows)
 
-    def _scanner(self, sql: str, fragments: Sequence[int], **options: Any) -> Any:  # Any: as above
-        return self._dataset.scanner(
-            columns=[],
-            filter=sql,
-            fragments=[self._dataset.get_fragment(fragment) for fragment in fragments],
-            with_row_address=True,
-            **options,
-        )
+    def _scanner(self, sql: str, **options: Any) -> Any:  # Any: as above
+        return self._dataset.scanner(columns=[], filter=sql, with_row_address=True, **options)
 
 
 def _addresses(found: pa.Table) -> Addresses:

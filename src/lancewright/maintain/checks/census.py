@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lancewright.table.live_rows import LiveRows
+from lancewright.table.live_rows import ListedRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,11 +40,6 @@ def take_census(subject: Subject) -> Census:
     ]
     ids = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
     unique, counts = np.unique(ids, return_counts=True)
-    rows = LiveRows(subject.table, subject.snapshot)
-    inside = np.array(subject.ids, dtype=np.uint64)
-
-    def locate(found: Addresses) -> Addresses:
-        places = rows.find(found) if subject.snapshot.stable_row_ids else rows.follow(found)
-        return np.unique(places[np.isin(places >> np.uint64(32), inside)])
-
+    rows = ListedRows(subject.table, subject.snapshot, subject.ids)
+    locate = rows.find if subject.snapshot.stable_row_ids else rows.follow
     return Census(rows=locate(unique), twice=locate(unique[counts > 1]), entries=len(ids))

@@ -6,7 +6,7 @@ The segment is asked by itself, below the planner: an index that is passed over 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,12 +22,14 @@ from lancewright.kinds.segment.opened import OpenSegment
 from lancewright.kinds.segment.store import BlockCache
 from lancewright.kinds.plugins import Unusable
 from lancewright.maintain.checks import questions
-from lancewright.maintain.checks.findings import Checked, Fault, Finding, damaged, of_rows, raise_if_not_damage
+from lancewright.maintain.checks.comparing import Comparison, Named
+from lancewright.maintain.checks.findings import Checked, damaged, raise_if_not_damage
+from lancewright.maintain.checks.questions import Question
 from lancewright.maintain.checks.sampling import draw_sample
 from lancewright.model.computed import keys_of_segment
 from lancewright.model.predicate import IsNull, to_lance_sql
 from lancewright.model.segment_details import details_from_bytes
-from lancewright.table.live_rows import LiveRows
+from lancewright.table.live_rows import ListedRows
 from lancewright.table.segment_place import place_of
 
 if TYPE_CHECKING:
@@ -42,15 +44,14 @@ if TYPE_CHECKING:
     Addresses = NDArray[np.uint64]
 
 _THOROUGH_SAMPLES = 1024
-_SCAN_SHARE = 0.25
 _CACHE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Question:
-    """A condition and how the segment is asked for it: over these keys; without a probe, whether the first is NULL."""
+class _Asking:
+    """A question and how the segment is asked it: over these keys; without a probe, whether the first is NULL."""
 
-    sql: str
+    question: Question
     keys: tuple[int, ...]
     probe: Probe | None
 
@@ -96,42 +97,39 @@ class _Asked:
         # What another task or query of this process has read is no witness of what lies on storage.
         place = place_of(subject.table, subject.segment)
         self.opened = OpenSegment(kind, self._spec, details, place, BlockCache(_CACHE_BYTES))
-        self._rows = LiveRows(subject.table, subject.snapshot)
+        self._rows = ListedRows(subject.table, subject.snapshot, [one.id for one in self._fragments])
         with calling(kind, "input"):
             self._strips = kind.input(self._spec).nulls is Nulls.STRIP
 
     def compare(self) -> Checked:
-        """One scan finds all rows that any condition is TRUE for; which each is TRUE for is then read of these alone."""
-        subject, ids = self._subject, [one.id for one in self._fragments]
-        asked = list(self._choose())
-        if not asked or not ids:
-            note = () if not ids else (f"kind {self._kind.name!r} takes no question made of single rows",)
-            return Checked(notes=note)
-        whole = subject.probe.true(questions.either([one.sql for one in asked]), ids)
-        rows = sum(one.rows for one in self._fragments)
-        within = whole if len(whole) <= _SCAN_SHARE * rows else None
-        findings: list[Finding] = []
-        for one in asked:
-            true = subject.probe.true(one.sql, ids, within)
-            findings += self._compare_one(one, true)
-        return Checked(questions=len(asked), findings=tuple(findings))
+        """Ask for the keys of some rows, and for NULLs."""
+        subject = self._subject
+        asked = list(self._choose()) if self._fragments else []
+        comparison = Comparison(
+            probe=subject.probe,
+            segment=subject.segment.uuid,
+            fragments=[one.id for one in self._fragments],
+            rows=sum(one.rows for one in self._fragments),
+            blame=lambda _stale, _sql: (subject.segment.uuid,),
+        )
+        done, findings = comparison.run(
+            [one.question for one in asked], lambda number: self._ask(asked[number])
+        )
+        return Checked(questions=done, findings=tuple(findings))
 
-    def _compare_one(self, asked: _Question, true: Addresses) -> list[Finding]:
-        uuid = self._subject.segment.uuid
+    def _ask(self, asked: _Asking) -> Named:
         if asked.probe is None:
-            named = exact = self._locate(self.opened.nulls(asked.keys[0]))
-        elif self._is_skipped(asked.probe, asked.keys):
-            named = exact = np.zeros(0, dtype=np.uint64)
-        else:
-            found = self.opened.lookup(asked.probe, asked.keys)
-            named = self._locate(found)
-            is_exact = asked.probe.answer is Answer.EXACT
-            to_check = self.opened.masks.to_check(asked.keys, stripped=self._strips)
-            exact = self._locate(BitMap(found - to_check)) if is_exact else named[:0]
-        return [
-            *of_rows(uuid, Fault.MISSING, np.setdiff1d(true, named), [asked.sql]),
-            *of_rows(uuid, Fault.STALE, np.setdiff1d(exact, true), [asked.sql]),
-        ]
+            nulls = self._locate(self.opened.nulls(asked.keys[0]))
+            return Named(rows=nulls, exact=nulls)
+        if self._is_skipped(asked.probe, asked.keys):
+            nothing = np.zeros(0, dtype=np.uint64)
+            return Named(rows=nothing, exact=nothing)
+        found = self.opened.lookup(asked.probe, asked.keys)
+        if asked.probe.answer is not Answer.EXACT:
+            rows = self._locate(found)
+            return Named(rows=rows, exact=rows[:0])
+        to_check = self.opened.masks.to_check(asked.keys, stripped=self._strips)
+        return Named(rows=self._locate(found), exact=self._locate(BitMap(found - to_check)))
 
     def _is_skipped(self, probe: Probe, keys: Sequence[int]) -> bool:
         """As queries pass over a segment by its summary alone."""
@@ -145,29 +143,28 @@ class _Asked:
     def _locate(self, numbers: RowNumbers) -> Addresses:
         """Where live rows are now, of the fragments that the segment answers for."""
         if self.opened.stable_row_ids:
-            found = self._rows.find(self.opened.stable_ids(numbers))
-        else:
-            places = np.frombuffer(numbers.to_array(), dtype=np.uint32)
-            found = self._rows.follow(self.opened.row_map.addresses(places))
-        covered = np.array([one.id for one in self._fragments], dtype=np.uint64)
-        return np.unique(found[np.isin(found >> np.uint64(32), covered)])
+            return self._rows.find(self.opened.stable_ids(numbers))
+        places = np.frombuffer(numbers.to_array(), dtype=np.uint32)
+        return self._rows.follow(self.opened.row_map.addresses(places))
 
-    def _choose(self) -> Iterator[_Question]:
+    def _choose(self) -> Iterator[_Asking]:
         subject = self._subject
         columns = keys_of_segment(subject.segment, self._details, subject.snapshot.columns_by_field_id)
         count = max(subject.rules.samples, _THOROUGH_SAMPLES if subject.rules.thorough else 0)
         sample = draw_sample(subject.table, columns, self._fragments, count, subject.rules.seed)
-        known: set[str] = set()
-        for row in range(len(sample.addresses)):
-            question = self._ask_for([key[row] for key in sample.keys])
-            if question is not None and question.sql not in known:
-                known.add(question.sql)
-                yield question
+        rows: dict[str, tuple[_Asking, list[int]]] = {}
+        for number, address in enumerate(sample.addresses.tolist()):
+            asking = self._ask_for([key[number] for key in sample.keys])
+            if asking is not None:
+                rows.setdefault(asking.question.sql, (asking, []))[1].append(address)
+        for asking, addresses in rows.values():
+            question = replace(asking.question, rows=tuple(addresses))
+            yield replace(asking, question=question)
         for place, key in enumerate(self._spec.keys):
             sql = f"({key.name}) IS NULL" if key.expression else to_lance_sql(IsNull(column=key.name))
-            yield _Question(sql=sql, keys=(place,), probe=None)
+            yield _Asking(question=Question(sql=sql, overlaps=True), keys=(place,), probe=None)
 
-    def _ask_for(self, values: Sequence[pa.Scalar]) -> _Question | None:
+    def _ask_for(self, values: Sequence[pa.Scalar]) -> _Asking | None:
         """The condition that all keys of a row have the values they have, as far as the kind answers it."""
         group = [
             one
@@ -187,7 +184,10 @@ class _Asked:
             if probe is not None:
                 chosen = [atoms[place] for place in sorted(probe.consumed)]
                 keys = tuple(sorted({key for atom, _ in chosen for key in atom.keys}))
-                return _Question(sql=" AND ".join(sql for _, sql in chosen), keys=keys, probe=probe)
+                # Of whole keys that are equal no two are alike; others may be.
+                overlaps = atoms is shapes or len(keys) < len(self._spec.keys)
+                sql = " AND ".join(sql for _, sql in chosen)
+                return _Asking(question=Question(sql=sql, overlaps=overlaps), keys=keys, probe=probe)
         return None
 
 
@@ -206,4 +206,4 @@ def _intersects(place: int, key: Key, value: pa.Scalar) -> tuple[Atom, str] | No
     if not value.is_valid or not pa.types.is_binary(key.type) or key.expression:
         return None
     atom = Atom(operator=Operator.FUNCTION, keys=(place,), values=(value,), function="st_intersects")
-    return atom, questions.ask_shapes(key.name, [value])[0]
+    return atom, questions.ask_shapes(key.name, [value])[0].sql

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,22 +25,49 @@ _ORDERED = frozenset({"btree", "bitmap", "zonemap"})
 _PIECE = re.compile(r"\w{3,24}")
 
 
-def ask_values(kind: str, path: str, values: Iterable[pa.Scalar], edges: Sequence[pa.Scalar | None]) -> list[str]:
-    """Each value once, NULL, NaN and zero where there may be such, and what lies beyond the edges."""
-    literals = dict.fromkeys(literal for value in values if (literal := literal_of(value)) is not None)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A condition, and the addresses of rows that it was made of. ``overlaps``: another may be TRUE for the same row."""
+
+    sql: str
+    rows: tuple[int, ...] = ()
+    overlaps: bool = False
+
+
+def ask_values(
+    kind: str,
+    path: str,
+    values: Iterable[tuple[pa.Scalar, int | None]],
+    edges: Sequence[pa.Scalar | None],
+) -> list[Question]:
+    """Each value once, NULL, NaN and zero where there may be such, and what lies beyond the edges.
+
+    Values come with the address of a row that has them, or with None.
+    """
+    literals: dict[Literal, list[int]] = {}
+    for value, row in values:
+        literal = literal_of(value)
+        if literal is not None:
+            literals.setdefault(literal, []).extend(() if row is None else (row,))
     known = [literal for edge in edges if edge is not None and (literal := literal_of(edge)) is not None]
-    literals |= dict.fromkeys(known)
-    for literal in tuple(literals):
-        if pa.types.is_floating(literal.type):
-            literals |= dict.fromkeys((Literal(value=0.0, type=literal.type), Literal(value=math.nan, type=literal.type)))
-            break
-    asked = [_compare(path, Operator.EQUAL, literal) for literal in literals]
+    for literal in known:
+        literals.setdefault(literal, [])
+    type_ = next((literal.type for literal in literals), None)
+    if type_ is not None and pa.types.is_floating(type_):
+        for number in (0.0, math.nan):
+            literals.setdefault(Literal(value=number, type=type_), [])
+    asked = [
+        Question(sql=sql, rows=tuple(rows), overlaps=isinstance(literal.value, float) and math.isnan(literal.value))
+        for literal, rows in literals.items()
+        if (sql := _compare(path, Operator.EQUAL, literal)) is not None
+    ]
     if kind in _ORDERED and known and not pa.types.is_boolean(known[0].type):
-        asked += [_compare(path, Operator.LESS, known[0]), _compare(path, Operator.GREATER, known[-1])]
-    return [*(sql for sql in asked if sql is not None), to_lance_sql(IsNull(column=path))]
+        beyond = (_compare(path, Operator.LESS, known[0]), _compare(path, Operator.GREATER, known[-1]))
+        asked += [Question(sql=sql, overlaps=True) for sql in beyond if sql is not None]
+    return [*asked, Question(sql=to_lance_sql(IsNull(column=path)))]
 
 
-def ask_items(path: str, lists: Iterable[pa.Scalar]) -> list[str]:
+def ask_items(path: str, lists: Iterable[pa.Scalar]) -> list[Question]:
     """Each item of some lists once."""
     literals = dict.fromkeys(
         literal
@@ -49,19 +77,23 @@ def ask_items(path: str, lists: Iterable[pa.Scalar]) -> list[str]:
         if (literal := literal_of(item)) is not None
     )
     written = (write_literal(literal) for literal in literals)
-    return [f"array_has({path}, {text})" for text in written if text is not None]
+    return [Question(sql=f"array_has({path}, {text})", overlaps=True) for text in written if text is not None]
 
 
-def ask_pieces(path: str, texts: Iterable[pa.Scalar]) -> list[str]:
+def ask_pieces(path: str, texts: Iterable[pa.Scalar]) -> list[Question]:
     """A word of each text, once."""
     words = dict.fromkeys(word for text in texts if (word := longest_word(text.as_py())) is not None)
-    return [f"contains({path}, {literal_sql(Literal(value=word, type=pa.string()))})" for word in words]
+    written = (literal_sql(Literal(value=word, type=pa.string())) for word in words)
+    return [Question(sql=f"contains({path}, {text})", overlaps=True) for text in written]
 
 
-def ask_shapes(path: str, shapes: Iterable[pa.Scalar]) -> list[str]:
+def ask_shapes(path: str, shapes: Iterable[pa.Scalar]) -> list[Question]:
     """Each geometry once."""
     found = dict.fromkeys(shape.as_py() for shape in shapes if shape.is_valid)
-    return [f"st_intersects({path}, st_geomfromwkb(X'{content.hex()}'))" for content in found]
+    return [
+        Question(sql=f"st_intersects({path}, st_geomfromwkb(X'{content.hex()}'))", overlaps=True)
+        for content in found
+    ]
 
 
 def longest_word(text: str | None) -> str | None:

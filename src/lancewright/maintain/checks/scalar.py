@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from lancewright.errors import LancewrightError
 from lancewright.maintain.checks import questions
-from lancewright.maintain.checks.findings import Checked, Fault, Finding, of_rows, raise_if_not_damage
+from lancewright.maintain.checks.comparing import Comparison, Named
+from lancewright.maintain.checks.findings import Checked, raise_if_not_damage
 from lancewright.maintain.checks.postings import check_postings, read_edges
 from lancewright.maintain.checks.sampling import draw_sample
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from lancewright.maintain.checks.questions import Question
     from lancewright.maintain.checks.subject import Subject
 
     Addresses = NDArray[np.uint64]
@@ -32,98 +34,83 @@ _SHAPES = frozenset({"rtree"})
 ASKED = questions.VALUES | _PIECES | _LISTS | _SHAPES
 # Values asked for one by one in a thorough check; beyond, a B-tree's postings tell more.
 _THOROUGH_SAMPLES = 512
-# Past this share of the rows a scan is cheaper than looking at rows one by one.
-_SCAN_SHARE = 0.25
 _NOT_ASKED = "Lance would not ask this index for what was to be asked: another index is on the column, or the type is not asked for"
 
 
 def check_scalar(subject: Subject) -> Checked:
-    """Look at the fragments; a file that cannot be read is a finding and ends the look at this segment."""
+    """Look at the fragments; an index that does not answer is told as such, for the segments are asked together."""
     asked = _choose_questions(subject)
-    findings: list[Finding] = []
-    notes: dict[str, None] = {}
-    done, failure = _compare_all(subject, asked, findings)
-    if not done and not failure and asked:
-        notes[_NOT_ASKED] = None
-    postings = 0
-    if subject.index.kind == "btree":
-        checked = check_postings(subject)
-        postings = checked.postings
-        findings += checked.findings
-        notes |= dict.fromkeys(checked.notes)
+    failure, done, findings = "", 0, []
+    comparison = Comparison(
+        probe=subject.probe,
+        segment=subject.segment.uuid,
+        fragments=subject.ids,
+        rows=subject.rows,
+        blame=lambda stale, _sql: _blame(subject, stale),
+    )
+    try:
+        done, findings = comparison.run(asked, lambda number: _ask(subject, asked[number].sql))
+    except _IndexFailedError as error:
+        failure = error.problem
+    notes = [_NOT_ASKED] if asked and not done and not failure else []
+    postings = check_postings(subject) if subject.index.kind == "btree" else Checked()
     return Checked(
-        questions=done, postings=postings, findings=tuple(findings), failure=failure, notes=tuple(notes)
+        questions=done,
+        postings=postings.postings,
+        findings=(*findings, *postings.findings),
+        failure=failure,
+        notes=(*notes, *postings.notes),
     )
 
 
-def _choose_questions(subject: Subject) -> list[str]:
-    kind, path = subject.index.kind, subject.column.path
+class _IndexFailedError(LancewrightError):
+    """The index did not answer."""
+
+
+def _ask(subject: Subject, sql: str) -> Named | None:
+    try:
+        named = subject.probe.named(sql, subject.index.name, subject.ids)
+    except LancewrightError as error:
+        raise_if_not_damage(error)
+        raise _IndexFailedError(error.problem, error.remedy) from error
+    return None if named is None else Named(rows=named, exact=named)
+
+
+def _choose_questions(subject: Subject) -> list[Question]:
     count = max(subject.rules.samples, _THOROUGH_SAMPLES if subject.rules.thorough else 0)
     sample = draw_sample(subject.table, [subject.column], subject.fragments, count, subject.rules.seed)
     (keys,) = sample.keys
+    edges = [(edge, None) for edge in read_edges(subject)] if subject.index.kind == "btree" else []
+    values = [*zip(keys, sample.addresses.tolist(), strict=True), *edges]
+    return _ask_for(subject, values, (sample.low, sample.high))
+
+
+def _ask_for(
+    subject: Subject, values: Sequence[tuple[pa.Scalar, int | None]], edges: Sequence[pa.Scalar | None]
+) -> list[Question]:
+    kind, path = subject.index.kind, subject.column.path
     if kind in _LISTS:
-        return questions.ask_items(path, keys)
+        return questions.ask_items(path, [value for value, _ in values])
     if kind in _PIECES:
-        return questions.ask_pieces(path, keys)
+        return questions.ask_pieces(path, [value for value, _ in values])
     if kind in _SHAPES:
-        return questions.ask_shapes(path, keys)
-    values = [*keys, *(read_edges(subject) if kind == "btree" else ())]
-    return questions.ask_values(kind, path, values, (sample.low, sample.high))
+        return questions.ask_shapes(path, [value for value, _ in values])
+    return questions.ask_values(kind, path, values, edges)
 
 
-def _compare_all(subject: Subject, asked: Sequence[str], findings: list[Finding]) -> tuple[int, str]:
-    """How many were answered, and how the index failed if it did.
-
-    One scan finds all rows that any condition is TRUE for; which of them each is TRUE for is then read of these alone.
-    """
-    if not asked:
-        return 0, ""
-    whole = subject.probe.true(questions.either(asked), subject.ids)
-    within = whole if len(whole) <= _SCAN_SHARE * subject.rows else None
-    done = 0
-    for sql in asked:
-        try:
-            named = subject.probe.named(sql, subject.index.name, subject.ids)
-        except LancewrightError as error:
-            raise_if_not_damage(error)
-            return done, error.problem
-        if named is None:
-            continue
-        done += 1
-        true = subject.probe.true(sql, subject.ids, within)
-        findings += of_rows(subject.segment.uuid, Fault.MISSING, np.setdiff1d(true, named), [sql])
-        stale = np.setdiff1d(named, true)
-        if len(stale):
-            findings += _blame(subject, stale, sql)
-    return done, ""
-
-
-def _blame(subject: Subject, stale: Addresses, sql: str) -> list[Finding]:
+def _blame(subject: Subject, stale: Addresses) -> Sequence[str]:
     """Of rows that are named wrongly, the segments that may hold the wrong posting."""
-    suspects = subject.older if _has_right_posting(subject, stale[:1]) else ()
-    return [
-        finding
-        for segment in suspects or (subject.segment.uuid,)
-        for finding in of_rows(segment, Fault.STALE, stale, [sql])
-    ]
+    return (subject.older if _is_found(subject, stale[:1]) else ()) or (subject.segment.uuid,)
 
 
-def _has_right_posting(subject: Subject, row: Addresses) -> bool:
-    """True when a row is also found by the value it has."""
+def _is_found(subject: Subject, row: Addresses) -> bool:
+    """True when a row is also found by the value it has, so that its own segment knows it."""
     if not subject.older:
         return False
-    fragment = [one for one in subject.fragments if one.id == int(row[0] >> np.uint64(32))]
-    sample = draw_sample(subject.table, [subject.column], fragment, sum(one.rows for one in fragment), 0)
+    fragments = [one for one in subject.fragments if one.id == int(row[0] >> np.uint64(32))]
+    rows = sum(one.rows for one in fragments)
+    sample = draw_sample(subject.table, [subject.column], fragments, rows, 0)
     (value,) = sample.keys[0].filter(pa.array(np.isin(sample.addresses, row)))
-    kind, path = subject.index.kind, subject.column.path
-    asked = (
-        questions.ask_items(path, [value])
-        if kind in _LISTS
-        else questions.ask_pieces(path, [value])
-        if kind in _PIECES
-        else questions.ask_values("", path, [value], ())[:: 1 if value.is_valid else -1]
-    )
-    for sql in asked[:1]:
-        named = subject.probe.named(sql, subject.index.name, subject.ids)
-        return named is not None and bool(np.isin(row, named).all())
-    return True
+    asked = _ask_for(subject, [(value, None)], ())
+    named = subject.probe.named(asked[0].sql, subject.index.name, subject.ids) if asked else row
+    return named is not None and bool(np.isin(row, named).all())
