@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lancewright.build.rounds import BuildOptions
 from lancewright.errors import InvalidRequestError
 from lancewright.maintain.catch_up import CatchUpReceipt, catch_up
+from lancewright.maintain.checks.subject import NEIGHBOURS, SAMPLES, VerifyRules
 from lancewright.maintain.cleanup import (
     OLDER_THAN,
     ORPHAN_AGE,
@@ -27,12 +28,11 @@ from lancewright.maintain.compact import (
     compact_table,
     plan_compact,
 )
-from lancewright.maintain.checks.subject import NEIGHBOURS, SAMPLES, VerifyRules
 from lancewright.maintain.health import Health, read_health
 from lancewright.maintain.merge import MergePlan, MergeReceipt, merge_indexes, plan_merge
 from lancewright.maintain.merge_plan import MergeRules
 from lancewright.maintain.refresh import RefreshPlan, RefreshReceipt, plan_refresh, refresh_indexes
-from lancewright.maintain.verify import Repairs, VerifyReceipt, check_rules, verify_indexes
+from lancewright.maintain.verify import Repairs, VerifyReceipt, VerifyRequest, verify_indexes
 from lancewright.model.request import require_type
 from lancewright.report import tables, upkeep, verifying
 from lancewright.report.shown import Shown
@@ -244,14 +244,13 @@ class UpkeepVerbs:
         ``samples`` rows of each segment are asked for, and values at its edges; ``thorough`` reads every posting of B-trees and asks
         for more. ``repair`` builds wrong segments anew, ``rebuild_low_recall`` also those that find too few of the ``k`` nearest.
         """
-        rules = VerifyRules(
-            samples=samples, thorough=thorough, k=k, recall_min=recall_min, seed=seed
+        request = VerifyRequest(
+            names=_names(names),
+            rules=VerifyRules(samples=samples, thorough=thorough, k=k, recall_min=recall_min, seed=seed),
+            repairs=Repairs(wrong=repair or rebuild_low_recall, low_recall=rebuild_low_recall),
         )
-        repairs = Repairs(wrong=repair or rebuild_low_recall, low_recall=rebuild_low_recall)
         with self._sinks() as sink:
-            done = verify_indexes(
-                self._ref, self._runner, sink, BuildOptions(), _names(names), check_rules(rules), repairs
-            )
+            done = verify_indexes(self._ref, self._runner, sink, BuildOptions(), request)
         return VerifyReport(**_fields(done))
 
     def _sinks(self) -> FanOutSink:

@@ -243,7 +243,9 @@ def write_vectors(uri: str, parts: list[np.ndarray]) -> None:
     for place, part in enumerate(parts):
         values = pa.FixedSizeListArray.from_arrays(pa.array(part.astype("f4").ravel()), part.shape[1])
         ids = pa.array(range(place * len(part), (place + 1) * len(part)))
-        lance.write_dataset(pa.table({"id": ids, "vector": values}), uri, mode="append" if place else "create")
+        lance.write_dataset(
+            pa.table({"id": ids, "vector": values}), uri, mode="append" if place else "create"
+        )
 
 
 def test_a_range_that_came_to_be_empty_is_found_and_mended(tmp_path: Path) -> None:
@@ -258,7 +260,10 @@ def test_a_range_that_came_to_be_empty_is_found_and_mended(tmp_path: Path) -> No
     assert "is empty" in report.findings[0].problem
     assert table.verify(repair=True).is_sound
     assert lance.dataset(uri).to_table(filter="number = 3").num_rows > 0
-    assert all(file.path.startswith("part_") or file.path == "page_lookup.lance" for file in segments(uri)[0].files or ())
+    assert all(
+        file.path.startswith("part_") or file.path == "page_lookup.lance"
+        for file in segments(uri)[0].files or ()
+    )
 
 
 @pytest.mark.parametrize("damage", [truncate, flip], ids=["cut", "flipped"])

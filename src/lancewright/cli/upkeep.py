@@ -189,21 +189,26 @@ def cleanup(
     print_result(asdict(receipt), *describe.describe_cleanup(receipt), as_json=as_json)
 
 
-def verify(  # noqa: PLR0913 - each option has its default
+def verify(
     uri: Uri,
     names: Names = None,
     thorough: Annotated[
         bool, typer.Option("--thorough", help="Read every posting of B-trees and ask for more rows.")
     ] = False,
-    samples: Annotated[int, typer.Option("--samples", help="How many rows of each segment are asked for.")] = SAMPLES,
+    samples: Annotated[
+        int, typer.Option("--samples", help="How many rows of each segment are asked for.")
+    ] = SAMPLES,
     neighbours: Annotated[
         int, typer.Option("--neighbours", help="Of how many nearest vectors recall is measured.")
     ] = NEIGHBOURS,
     recall_min: Annotated[
-        float | None, typer.Option("--recall-min", help="A segment with less recall than this is found wrong.")
+        float | None,
+        typer.Option("--recall-min", help="A segment with less recall than this is found wrong."),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Another number asks for other rows.")] = 0,
-    repair: Annotated[bool, typer.Option("--repair", help="Build wrong segments anew, and look again.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Build wrong segments anew, and look again.")
+    ] = False,
     rebuild_low_recall: Annotated[
         bool, typer.Option("--rebuild-low-recall", help="Repair segments with low recall too.")
     ] = False,

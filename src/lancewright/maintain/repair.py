@@ -21,7 +21,7 @@ from lancewright.maintain.kind_judgement import inherit_kind_request, is_kept, j
 from lancewright.table.snapshot_reader import read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from lancewright.build.index_work import IndexWork
     from lancewright.build.resolve import ResolvedRequest

@@ -6,11 +6,10 @@ Each segment is looked at by tasks of its own. With ``repair`` the wrong ones, a
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from lancewright.build.groups import cut_contiguous
-from lancewright.errors import InvalidRequestError
 from lancewright.kinds.registry import native_kind
 from lancewright.maintain.checks.findings import Checked, Fault, Finding, Recall, damaged, gather
 from lancewright.maintain.checks.subject import VerifyRules
@@ -20,14 +19,20 @@ from lancewright.maintain.repair import Mended, repair_indexes
 from lancewright.model.index import SkipReason
 from lancewright.model.request import require_type
 from lancewright.model.segment_details import is_ours
-from lancewright.observe.events import SegmentFoundWrong, StageFinished, StageStarted, TaskFailed, TaskFinished
+from lancewright.observe.events import (
+    SegmentFoundWrong,
+    StageFinished,
+    StageStarted,
+    TaskFailed,
+    TaskFinished,
+)
 from lancewright.runtime.runner import ATTEMPTS_MAX, run_tasks
 from lancewright.runtime.task import Job, Task
 from lancewright.table.conflict import find_overlap
 from lancewright.table.snapshot_reader import read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lancewright.build.rounds import BuildOptions
     from lancewright.model.index import IndexState, Segment
@@ -112,6 +117,15 @@ class Repairs:
         require_type("rebuild_low_recall", self.low_recall, bool)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRequest:
+    """Which indexes (None: all), how closely, and what is done then."""
+
+    names: tuple[str, ...] | None = None
+    rules: VerifyRules = field(default_factory=VerifyRules)
+    repairs: Repairs = field(default_factory=Repairs)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Verification:
     table: TableRef
@@ -187,16 +201,14 @@ def verify_indexes(
     runner: Runner,
     sink: Sink,
     options: BuildOptions,
-    names: Collection[str] | None = None,
-    rules: VerifyRules | None = None,
-    repairs: Repairs | None = None,
+    request: VerifyRequest,
 ) -> VerifyReceipt:
-    """Look at the indexes of these names (None: all) at the latest version, and mend them if asked."""
+    """Look at indexes at the latest version, and mend them if asked."""
     started = time.monotonic()
-    rules, repairs = rules or VerifyRules(), repairs or Repairs()
+    rules, repairs = request.rules, request.repairs
     verification = _Verification(table=table, runner=runner, sink=sink, rules=rules)
     snapshot = read_snapshot(table.latest())
-    found = {one.name: one for one in verification.run(snapshot, choose_indexes(snapshot, names))}
+    found = {one.name: one for one in verification.run(snapshot, choose_indexes(snapshot, request.names))}
     mended: list[Mended] = []
     for _ in range(_REPAIRS_MAX if repairs.wrong else 0):
         wrong = {name: _condemn(index, repairs) for name, index in found.items()}
@@ -218,17 +230,6 @@ def verify_indexes(
         indexes=tuple(found.values()),
         mended=tuple(mended),
     )
-
-
-def check_rules(rules: VerifyRules) -> VerifyRules:
-    """Refuse numbers that make no verification."""
-    require_type("thorough", rules.thorough, bool)
-    for name, value in (("samples", rules.samples), ("k", rules.k), ("queries", rules.queries)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidRequestError(f"{name}={value!r} is no number of rows", "Pass one or more.")
-    if rules.recall_min is not None and not 0 <= float(rules.recall_min) <= 1:
-        raise InvalidRequestError(f"recall_min={rules.recall_min!r} is no share", "Pass 0 to 1.")
-    return rules
 
 
 def _plan_tasks(snapshot: TableSnapshot, index: IndexState) -> Iterator[Task]:

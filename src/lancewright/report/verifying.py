@@ -28,7 +28,9 @@ def describe_verify(receipt: VerifyReceipt) -> tuple[Grid, ...]:
             Grid(
                 title="Found wrong",
                 headings=("index", "segment", "fault", "rows", "addresses", "asked", "problem"),
-                rows=tuple(_finding_row(index.name, one) for index in receipt.indexes for one in index.findings),
+                rows=tuple(
+                    _finding_row(index.name, one) for index in receipt.indexes for one in index.findings
+                ),
             )
         )
     if receipt.mended:

@@ -34,7 +34,9 @@ class IndexFiles:
         self._table = table
         self._segment = segment
         self._place = place_of(table, segment)
-        self._session: Any = LanceFileSession(self._place.root, dict(table.storage_options) or None)  # Any: untyped
+        self._session: Any = LanceFileSession(
+            self._place.root, dict(table.storage_options) or None
+        )  # Any: untyped
 
     def find_damage(self) -> str | None:
         """What is wrong with a file, as far as its length and, of a file of Lance's, its footer tell; None when nothing is."""

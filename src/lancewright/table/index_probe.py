@@ -76,7 +76,9 @@ class IndexProbe:
         """The rows of these fragments that a search of texts names."""
         with translating(self._table, "search the texts of"):
             return _addresses(
-                search_texts(self._dataset, column, query, limit, fragments, RowFilter(use_scalar_index=False))
+                search_texts(
+                    self._dataset, column, query, limit, fragments, RowFilter(use_scalar_index=False)
+                )
             )
 
     def read_texts(self, column: str, fragments: Sequence[int], parameters: Mapping[str, Any]) -> WholeTexts:

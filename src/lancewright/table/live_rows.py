@@ -76,12 +76,13 @@ class ListedRows:
     def __init__(self, table: TableRef, snapshot: TableSnapshot, fragments: Sequence[int]) -> None:
         """Read them; the reference names the snapshot's version."""
         self._table = table
-        self._dataset: Any = open_dataset(table)  # Any: pylance leaves it untyped
+        dataset: Any = open_dataset(table)  # Any: pylance leaves it untyped
+        self._dataset = dataset
         self._moved = bool(snapshot.deferred)
         with translating(table, "list the rows of"):
-            found = self._dataset.scanner(
+            found = dataset.scanner(
                 columns=[],
-                fragments=[self._dataset.get_fragment(fragment) for fragment in fragments],
+                fragments=[dataset.get_fragment(fragment) for fragment in fragments],
                 with_row_id=True,
                 with_row_address=True,
                 use_scalar_index=False,

@@ -65,7 +65,9 @@ class Comparison:
             findings += wrong
         if len(answered) == len(asked):
             lost = np.setdiff1d(whole, np.concatenate(found))
-            findings += self._tell_lost(answered, lost, {address for one in findings for address in one.addresses})
+            findings += self._tell_lost(
+                answered, lost, {address for one in findings for address in one.addresses}
+            )
         return len(answered), findings
 
     def _compare_known(
@@ -76,7 +78,9 @@ class Comparison:
         missing = self.probe.true(question.sql, self.fragments, doubted)
         others = np.setdiff1d(named.exact, known)
         true = self.probe.true(question.sql, self.fragments, others)
-        right = np.concatenate((np.intersect1d(known, named.rows), true, np.setdiff1d(named.rows, named.exact), missing))
+        right = np.concatenate(
+            (np.intersect1d(known, named.rows), true, np.setdiff1d(named.rows, named.exact), missing)
+        )
         return right, self._tell(question, missing, np.setdiff1d(others, true))
 
     def _compare_apart(

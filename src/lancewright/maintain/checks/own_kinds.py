@@ -15,12 +15,12 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lancewright.errors import LancewrightError
 from lancewright.kinds.contract import Answer, Atom, Nulls, Operator, Spec
+from lancewright.kinds.plugins import Unusable
 from lancewright.kinds.registry import require_plugin
 from lancewright.kinds.segment.calling import calling
 from lancewright.kinds.segment.judging import judge_kind_segment, keys_of
 from lancewright.kinds.segment.opened import OpenSegment
 from lancewright.kinds.segment.store import BlockCache
-from lancewright.kinds.plugins import Unusable
 from lancewright.maintain.checks import questions
 from lancewright.maintain.checks.comparing import Comparison, Named
 from lancewright.maintain.checks.findings import Checked, damaged, raise_if_not_damage

@@ -12,7 +12,14 @@ import pyarrow.compute as pc
 from lancewright.errors import LancewrightError
 from lancewright.kinds.btree.pages import LOOKUP_FILE
 from lancewright.kinds.btree.source import describe_source
-from lancewright.maintain.checks.findings import Checked, Fault, Finding, damaged, of_rows, raise_if_not_damage
+from lancewright.maintain.checks.findings import (
+    Checked,
+    Fault,
+    Finding,
+    damaged,
+    of_rows,
+    raise_if_not_damage,
+)
 from lancewright.model.row_set import row_set
 from lancewright.table.column_reader import plain_values, read_column
 from lancewright.table.row_reader import RowRequest, read_rows
@@ -46,9 +53,7 @@ def read_edges(subject: Subject) -> list[pa.Scalar]:
     """Values at the edges of pages, and so of ranges: evenly chosen when there are many; none when they cannot be read."""
     try:
         edges = [
-            plain_values(batch.column(name))
-            for batch in _read_lookup(subject)
-            for name in ("min", "max")
+            plain_values(batch.column(name)) for batch in _read_lookup(subject) for name in ("min", "max")
         ]
     except LancewrightError:
         return []
@@ -67,18 +72,23 @@ def check_postings(subject: Subject) -> Checked:
     if not (subject.rules.thorough or subject.is_first) or not subject.segment.files:
         return Checked()
     try:
-        source = _describe(subject)
-        empty = [run.file_name for run in source.runs[1:] if not run.pages]
-        if empty:
-            return Checked(findings=(damaged(uuid, f"range {empty[0]} is empty, which no query survives"),))
-        if subject.rules.thorough:
-            return _compare_all(subject, source)
-        return _compare_some(subject, source)
+        return _check_pages(subject)
     except LancewrightError as error:
         raise_if_not_damage(error)
-        return Checked(findings=(damaged(uuid, error.problem),))
+        problem = error.problem
     except (pa.ArrowException, ValueError, KeyError, OSError) as error:
-        return Checked(findings=(damaged(uuid, f"its pages make no sense: {error}"),))
+        problem = f"its pages make no sense: {error}"
+    return Checked(findings=(damaged(uuid, problem),))
+
+
+def _check_pages(subject: Subject) -> Checked:
+    lookup = subject.files.open_reader(LOOKUP_FILE)
+    source = describe_source(lookup.metadata, lookup.rows)
+    empty = [run.file_name for run in source.runs[1:] if not run.pages]
+    if empty:
+        problem = f"range {empty[0]} is empty, which no query survives"
+        return Checked(findings=(damaged(subject.segment.uuid, problem),))
+    return _compare_all(subject, source) if subject.rules.thorough else _compare_some(subject, source)
 
 
 def _compare_all(subject: Subject, source: SortedSource) -> Checked:
@@ -91,7 +101,9 @@ def _compare_all(subject: Subject, source: SortedSource) -> Checked:
         for values, addresses in read_column(subject.table, subject.column, subject.ids, _BATCH_ROWS)
     ]
     live = _concat(rows) if rows else _Postings(values=found.values[:0], addresses=found.addresses[:0])
-    return Checked(postings=len(found.addresses), findings=tuple(_differences(subject, found, live, is_whole=True)))
+    return Checked(
+        postings=len(found.addresses), findings=tuple(_differences(subject, found, live, is_whole=True))
+    )
 
 
 def _compare_some(subject: Subject, source: SortedSource) -> Checked:
@@ -119,9 +131,7 @@ def _compare_some(subject: Subject, source: SortedSource) -> Checked:
     )
 
 
-def _differences(
-    subject: Subject, found: _Postings, live: _Postings, *, is_whole: bool
-) -> Iterator[Finding]:
+def _differences(subject: Subject, found: _Postings, live: _Postings, *, is_whole: bool) -> Iterator[Finding]:
     """Both in the order of addresses. Postings of deleted rows are passed over, as queries do."""
     uuid = subject.segment.uuid
     known = np.isin(found.addresses, live.addresses)
@@ -169,10 +179,14 @@ def _read_rows(subject: Subject, addresses: Addresses) -> _Postings:
     request = RowRequest(
         fragments=tuple(rows.fragments), rows=rows, filter=None, columns=(path,), with_row_address=True
     )
-    batches = read_rows(subject.table, request, stable_row_ids=subject.snapshot.stable_row_ids) if rows else ()
+    batches = (
+        read_rows(subject.table, request, stable_row_ids=subject.snapshot.stable_row_ids) if rows else ()
+    )
     found = [
         _Postings(
-            values=plain_values(next(batch.column(i) for i, n in enumerate(batch.schema.names) if n != "_rowaddr")),
+            values=plain_values(
+                next(batch.column(i) for i, n in enumerate(batch.schema.names) if n != "_rowaddr")
+            ),
             addresses=batch.column("_rowaddr").to_numpy(),
         )
         for batch in batches
@@ -187,11 +201,6 @@ def _concat(parts: list[_Postings]) -> _Postings:
         values=pa.concat_arrays([part.values for part in parts]),
         addresses=np.concatenate([part.addresses for part in parts]),
     )
-
-
-def _describe(subject: Subject) -> SortedSource:
-    lookup = subject.files.open_reader(LOOKUP_FILE)
-    return describe_source(lookup.metadata, lookup.rows)
 
 
 def _read_lookup(subject: Subject) -> Iterator[pa.RecordBatch]:

@@ -57,7 +57,9 @@ def ask_values(
         for number in (0.0, math.nan):
             literals.setdefault(Literal(value=number, type=type_), [])
     asked = [
-        Question(sql=sql, rows=tuple(rows), overlaps=isinstance(literal.value, float) and math.isnan(literal.value))
+        Question(
+            sql=sql, rows=tuple(rows), overlaps=isinstance(literal.value, float) and math.isnan(literal.value)
+        )
         for literal, rows in literals.items()
         if (sql := _compare(path, Operator.EQUAL, literal)) is not None
     ]
@@ -105,7 +107,9 @@ def literal_of(value: pa.Scalar) -> Literal | None:
     """A value as a literal; None for NULL. Lance takes -0.0 and 0.0 for one number in an equality."""
     if not value.is_valid:
         return None
-    plain: Any = value.value if pa.types.is_temporal(value.type) else value.as_py()  # Any: of the column's type
+    plain: Any = (
+        value.value if pa.types.is_temporal(value.type) else value.as_py()
+    )  # Any: of the column's type
     return Literal(value=0.0 if plain == 0 and isinstance(plain, float) else plain, type=value.type)
 
 

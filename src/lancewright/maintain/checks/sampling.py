@@ -45,7 +45,9 @@ def choose_places(fragments: Sequence[Fragment], count: int, seed: int) -> NDArr
     cuts = np.linspace(0, total, count + 1).astype(np.int64)
     random = np.random.default_rng(seed)
     inside = cuts[:-1] + (random.random(count) * np.diff(cuts)).astype(np.int64)
-    edges = np.concatenate((rows[:-1], rows[1:] - 1)) if len(fragments) <= _EDGES_MAX else rows[[0, -1]] - [0, 1]
+    edges = (
+        np.concatenate((rows[:-1], rows[1:] - 1)) if len(fragments) <= _EDGES_MAX else rows[[0, -1]] - [0, 1]
+    )
     return np.unique(np.clip(np.concatenate((inside, edges)), 0, total - 1))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from lancewright.errors import LancewrightError
 from lancewright.maintain.checks import questions
 from lancewright.maintain.checks.comparing import Comparison, Named
-from lancewright.maintain.checks.findings import Checked, raise_if_not_damage
+from lancewright.maintain.checks.findings import Checked, Finding, raise_if_not_damage
 from lancewright.maintain.checks.postings import check_postings, read_edges
 from lancewright.maintain.checks.sampling import draw_sample
 
@@ -40,7 +40,8 @@ _NOT_ASKED = "Lance would not ask this index for what was to be asked: another i
 def check_scalar(subject: Subject) -> Checked:
     """Look at the fragments; an index that does not answer is told as such, for the segments are asked together."""
     asked = _choose_questions(subject)
-    failure, done, findings = "", 0, []
+    failure, done = "", 0
+    findings: list[Finding] = []
     comparison = Comparison(
         probe=subject.probe,
         segment=subject.segment.uuid,

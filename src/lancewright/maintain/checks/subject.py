@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from lancewright.errors import InvalidRequestError
+from lancewright.model.request import require_type
 from lancewright.table.index_files import IndexFiles
 from lancewright.table.index_probe import IndexProbe
 
@@ -34,6 +36,18 @@ class VerifyRules:
     k: int = NEIGHBOURS
     recall_min: float | None = None
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that make no verification."""
+        require_type("thorough", self.thorough, bool)
+        require_type("seed", self.seed, int)
+        for name, value in (("samples", self.samples), ("k", self.k), ("queries", self.queries)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidRequestError(f"{name}={value!r} is no number of rows", "Pass one or more.")
+        if self.seed < 0:
+            raise InvalidRequestError(f"seed={self.seed!r} is below zero", "Pass zero or more.")
+        if self.recall_min is not None and not 0 <= self.recall_min <= 1:
+            raise InvalidRequestError(f"recall_min={self.recall_min!r} is no share", "Pass 0 to 1.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,14 @@ from lancewright.kinds.lance_native.inheritance import read_options
 from lancewright.kinds.registry import find_kind
 from lancewright.maintain.checks import questions
 from lancewright.maintain.checks.census import take_census
-from lancewright.maintain.checks.findings import Checked, Fault, Finding, damaged, of_rows, raise_if_not_damage
+from lancewright.maintain.checks.findings import (
+    Checked,
+    Fault,
+    Finding,
+    damaged,
+    of_rows,
+    raise_if_not_damage,
+)
 from lancewright.maintain.checks.sampling import draw_sample
 from lancewright.model.text_query import Match
 from lancewright.table.segment_reader import SegmentReader
@@ -48,9 +55,7 @@ def check_texts(subject: Subject) -> Checked:
     texts = subject.probe.true(f"{subject.column.path} IS NOT NULL", subject.ids)
     findings += _confirm(subject, np.setdiff1d(texts, census.rows), options)
     asked, failure, compared = _compare(subject, options)
-    return Checked(
-        questions=asked, postings=census.entries, findings=(*findings, *compared), failure=failure
-    )
+    return Checked(questions=asked, postings=census.entries, findings=(*findings, *compared), failure=failure)
 
 
 def _compare(subject: Subject, options: Mapping[str, Any]) -> tuple[int, str, list[Finding]]:
@@ -84,7 +89,9 @@ def _confirm(subject: Subject, without: Addresses, options: Mapping[str, Any]) -
     chosen = without[np.unique(np.linspace(0, len(without) - 1, _CONFIRMED_MAX).astype(np.int64))]
     fragments = [one for one in subject.fragments if one.id in set((chosen >> np.uint64(32)).tolist())]
     sample = draw_sample(subject.table, [subject.column], fragments, sum(one.rows for one in fragments), 0)
-    texts = {int(address): _text(value) for address, value in zip(sample.addresses, sample.keys[0], strict=True)}
+    texts = {
+        int(address): _text(value) for address, value in zip(sample.addresses, sample.keys[0], strict=True)
+    }
     confirmed = []
     with subject.probe.read_texts(subject.column.path, [one.id for one in fragments], options) as anew:
         for address in chosen.tolist():
@@ -111,7 +118,9 @@ def _choose_fragments(subject: Subject) -> Sequence[Fragment]:
 
 
 def _choose_words(subject: Subject, fragments: Sequence[Fragment]) -> list[str]:
-    sample = draw_sample(subject.table, [subject.column], fragments, subject.rules.samples, subject.rules.seed)
+    sample = draw_sample(
+        subject.table, [subject.column], fragments, subject.rules.samples, subject.rules.seed
+    )
     words = dict.fromkeys(questions.longest_word(_text(value)) for value in sample.keys[0])
     return [word for word in words if word is not None][: _WORDS_MAX if not subject.rules.thorough else None]
 

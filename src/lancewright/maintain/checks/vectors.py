@@ -14,7 +14,15 @@ import pyarrow as pa
 from lancewright.errors import LancewrightError
 from lancewright.kinds.lance_native.vector import default_metric
 from lancewright.maintain.checks.census import take_census
-from lancewright.maintain.checks.findings import Checked, Fault, Finding, Recall, damaged, of_rows, raise_if_not_damage
+from lancewright.maintain.checks.findings import (
+    Checked,
+    Fault,
+    Finding,
+    Recall,
+    damaged,
+    of_rows,
+    raise_if_not_damage,
+)
 from lancewright.model.vector_details import vector_metric
 from lancewright.table.column_reader import sample_column
 from lancewright.table.vector_search import DISTANCE, NearestOptions
@@ -58,9 +66,7 @@ def check_vectors(subject: Subject) -> Checked:
         raise_if_not_damage(error)
         return Checked(postings=census.entries, findings=(*findings, damaged(uuid, error.problem)))
     findings += _judge(subject, recall)
-    return Checked(
-        questions=len(queries), postings=census.entries, findings=tuple(findings), recall=recall
-    )
+    return Checked(questions=len(queries), postings=census.entries, findings=tuple(findings), recall=recall)
 
 
 class _IndexFailedError(LancewrightError):
