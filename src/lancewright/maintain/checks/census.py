@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lancewright.maintain.checks.findings import blaming_segment
 from lancewright.table.live_rows import ListedRows
 
 if TYPE_CHECKING:
@@ -31,15 +32,20 @@ class Census:
 
 
 def take_census(subject: Subject) -> Census:
-    """Count the entries of the task's fragments."""
+    """Count the entries of the task's fragments; SegmentFailedError when they cannot be read."""
+    with blaming_segment(subject.table, f"read segment {subject.segment.uuid} of"):
+        ids = _read_ids(subject)
+    unique, counts = np.unique(ids, return_counts=True)
+    rows = ListedRows(subject.table, subject.snapshot, subject.ids)
+    locate = rows.find if subject.snapshot.stable_row_ids else rows.follow
+    return Census(rows=locate(unique), twice=locate(unique[counts > 1]), entries=len(ids))
+
+
+def _read_ids(subject: Subject) -> Addresses:
     names = [file.path for file in subject.segment.files or () if _FILES.match(file.path)]
     parts = [
         batch.to_numpy(zero_copy_only=False).astype(np.uint64)
         for name in names
         for batch in subject.files.read_column(name, _ROW_ID)
     ]
-    ids = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
-    unique, counts = np.unique(ids, return_counts=True)
-    rows = ListedRows(subject.table, subject.snapshot, subject.ids)
-    locate = rows.find if subject.snapshot.stable_row_ids else rows.follow
-    return Census(rows=locate(unique), twice=locate(unique[counts > 1]), entries=len(ids))
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)

@@ -1,20 +1,22 @@
-"""What a check of an index finds. Pure."""
+"""What a check of an index finds, and when a failure is a finding."""
 
 from __future__ import annotations
 
 import enum
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from lancewright.errors import InvalidRequestError, TasksFailedError
+from lancewright.errors import InvalidRequestError, LancewrightError
+from lancewright.table.lance_compat import translating
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from lancewright.errors import LancewrightError
+    from lancewright.table.location import TableRef
 
 EXAMPLES_MAX = 5
 
@@ -75,10 +77,23 @@ class Checked:
     seconds: float = 0.0
 
 
-def raise_if_not_damage(error: LancewrightError) -> None:
-    """What the storage or the caller is to blame for says nothing of an index."""
-    if isinstance(error, InvalidRequestError | TasksFailedError) or "store did not answer" in error.problem:
-        raise error
+class SegmentFailedError(LancewrightError):
+    """A segment, or the index as a whole, could not be read or asked."""
+
+
+@contextmanager
+def blaming_segment(table: TableRef, doing: str) -> Iterator[None]:
+    """What fails inside is the index's fault, unless the storage, the machine or the caller is to blame."""
+    try:
+        with translating(table, doing):
+            yield
+    except SegmentFailedError:
+        raise
+    except LancewrightError as error:
+        blameless = isinstance(error, InvalidRequestError) or isinstance(error.__cause__, MemoryError)
+        if blameless or "store did not answer" in error.problem:
+            raise
+        raise SegmentFailedError(error.problem, error.remedy) from error
 
 
 def damaged(segment: str, problem: str) -> Finding:

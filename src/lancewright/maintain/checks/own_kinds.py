@@ -23,7 +23,7 @@ from lancewright.kinds.segment.opened import OpenSegment
 from lancewright.kinds.segment.store import BlockCache
 from lancewright.maintain.checks import questions
 from lancewright.maintain.checks.comparing import Comparison, Named
-from lancewright.maintain.checks.findings import Checked, damaged, raise_if_not_damage
+from lancewright.maintain.checks.findings import Checked, SegmentFailedError, blaming_segment, damaged
 from lancewright.maintain.checks.questions import Question
 from lancewright.maintain.checks.sampling import draw_sample
 from lancewright.model.computed import keys_of_segment
@@ -34,6 +34,7 @@ from lancewright.table.segment_place import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -68,12 +69,12 @@ def check_own(subject: Subject) -> Checked:
     if isinstance(judged, Unusable):
         return Checked(notes=(judged.problem,))
     try:
-        asked = _Asked(subject, kind, judged)
-        if subject.rules.thorough:
-            asked.opened.check_files()
+        with blaming_segment(subject.table, f"read segment {uuid} of"):
+            asked = _Asked(subject, kind, judged)
+            if subject.rules.thorough:
+                asked.opened.check_files()
         return asked.compare()
-    except LancewrightError as error:
-        raise_if_not_damage(error)
+    except SegmentFailedError as error:
         return Checked(findings=(damaged(uuid, error.problem),))
 
 
@@ -113,9 +114,16 @@ class _Asked:
             blame=lambda _stale, _sql: (subject.segment.uuid,),
         )
         done, findings = comparison.run(
-            [one.question for one in asked], lambda number: self._ask(asked[number])
+            [one.question for one in asked], lambda number: self._ask_blaming(asked[number])
         )
         return Checked(questions=done, findings=tuple(findings))
+
+    def _ask_blaming(self, asked: _Asking) -> Named:
+        with self._blaming():
+            return self._ask(asked)
+
+    def _blaming(self) -> AbstractContextManager[None]:
+        return blaming_segment(self._subject.table, f"ask segment {self._subject.segment.uuid} of")
 
     def _ask(self, asked: _Asking) -> Named:
         if asked.probe is None:
@@ -179,7 +187,7 @@ class _Asked:
         for atoms in (group, shapes):
             if not atoms:
                 continue
-            with calling(self._kind, "plan"):
+            with self._blaming(), calling(self._kind, "plan"):
                 probe = self._kind.plan(self._spec, [atom for atom, _ in atoms])
             if probe is not None:
                 chosen = [atoms[place] for place in sorted(probe.consumed)]

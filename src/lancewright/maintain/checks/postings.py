@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancewright.errors import LancewrightError
 from lancewright.kinds.btree.pages import LOOKUP_FILE
 from lancewright.kinds.btree.source import describe_source
 from lancewright.maintain.checks.findings import (
     Checked,
     Fault,
     Finding,
+    SegmentFailedError,
+    blaming_segment,
     damaged,
     of_rows,
-    raise_if_not_damage,
 )
 from lancewright.model.row_set import row_set
 from lancewright.table.column_reader import plain_values, read_column
@@ -27,6 +27,7 @@ from lancewright.table.row_translation import RowTranslator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
 
@@ -55,7 +56,7 @@ def read_edges(subject: Subject) -> list[pa.Scalar]:
         edges = [
             plain_values(batch.column(name)) for batch in _read_lookup(subject) for name in ("min", "max")
         ]
-    except LancewrightError:
+    except SegmentFailedError:
         return []
     if not edges or not sum(map(len, edges)):
         return []
@@ -73,17 +74,14 @@ def check_postings(subject: Subject) -> Checked:
         return Checked()
     try:
         return _check_pages(subject)
-    except LancewrightError as error:
-        raise_if_not_damage(error)
-        problem = error.problem
-    except (pa.ArrowException, ValueError, KeyError, OSError) as error:
-        problem = f"its pages make no sense: {error}"
-    return Checked(findings=(damaged(uuid, problem),))
+    except SegmentFailedError as error:
+        return Checked(findings=(damaged(uuid, error.problem),))
 
 
 def _check_pages(subject: Subject) -> Checked:
-    lookup = subject.files.open_reader(LOOKUP_FILE)
-    source = describe_source(lookup.metadata, lookup.rows)
+    with _reading(subject):
+        lookup = subject.files.open_reader(LOOKUP_FILE)
+        source = describe_source(lookup.metadata, lookup.rows)
     empty = [run.file_name for run in source.runs[1:] if not run.pages]
     if empty:
         problem = f"range {empty[0]} is empty, which no query survives"
@@ -163,14 +161,23 @@ def _read_pages(
     subject: Subject, source: SortedSource, start: int, stop: int, fragments: Addresses
 ) -> Iterator[_Postings]:
     translator = RowTranslator(subject.table) if subject.snapshot.deferred else None
-    for batch in source.read(subject.files, start, stop, _BATCH_ROWS):
-        values, addresses = plain_values(batch.column("values")), batch.column("ids").to_numpy()
-        inside = np.ones(len(addresses), dtype=np.bool_)
-        if translator is not None:
-            addresses, alive = translator.translate(addresses)
-            inside = inside if alive is None else alive
-        inside &= np.isin(addresses >> np.uint64(32), fragments)
+    for values, stored in _read_batches(subject, source, start, stop):
+        addresses, alive = (stored, None) if translator is None else translator.translate(stored)
+        inside = np.ones(len(addresses), dtype=np.bool_) if alive is None else alive
+        inside = inside & np.isin(addresses >> np.uint64(32), fragments)
         yield _Postings(values=values.filter(pa.array(inside)), addresses=addresses[inside])
+
+
+def _read_batches(
+    subject: Subject, source: SortedSource, start: int, stop: int
+) -> Iterator[tuple[pa.Array, Addresses]]:
+    with _reading(subject):
+        for batch in source.read(subject.files, start, stop, _BATCH_ROWS):
+            yield plain_values(batch.column("values")), batch.column("ids").to_numpy()
+
+
+def _reading(subject: Subject) -> AbstractContextManager[None]:
+    return blaming_segment(subject.table, f"read the pages of segment {subject.segment.uuid} of")
 
 
 def _read_rows(subject: Subject, addresses: Addresses) -> _Postings:
@@ -206,5 +213,6 @@ def _concat(parts: list[_Postings]) -> _Postings:
 def _read_lookup(subject: Subject) -> Iterator[pa.RecordBatch]:
     if not subject.segment.files:
         return
-    lookup = subject.files.open_reader(LOOKUP_FILE)
-    yield from lookup.read(0, lookup.rows, _BATCH_ROWS)
+    with _reading(subject):
+        lookup = subject.files.open_reader(LOOKUP_FILE)
+        yield from lookup.read(0, lookup.rows, _BATCH_ROWS)

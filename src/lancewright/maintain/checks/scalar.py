@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lancewright.errors import LancewrightError
 from lancewright.maintain.checks import questions
 from lancewright.maintain.checks.comparing import Comparison, Named
-from lancewright.maintain.checks.findings import Checked, Finding, raise_if_not_damage
+from lancewright.maintain.checks.findings import Checked, Finding, SegmentFailedError, blaming_segment
 from lancewright.maintain.checks.postings import check_postings, read_edges
 from lancewright.maintain.checks.sampling import draw_sample
 
@@ -51,7 +50,7 @@ def check_scalar(subject: Subject) -> Checked:
     )
     try:
         done, findings = comparison.run(asked, lambda number: _ask(subject, asked[number].sql))
-    except _IndexFailedError as error:
+    except SegmentFailedError as error:
         failure = error.problem
     notes = [_NOT_ASKED] if asked and not done and not failure else []
     postings = check_postings(subject) if subject.index.kind == "btree" else Checked()
@@ -64,16 +63,9 @@ def check_scalar(subject: Subject) -> Checked:
     )
 
 
-class _IndexFailedError(LancewrightError):
-    """The index did not answer."""
-
-
 def _ask(subject: Subject, sql: str) -> Named | None:
-    try:
+    with blaming_segment(subject.table, f"ask index {subject.index.name!r} of"):
         named = subject.probe.named(sql, subject.index.name, subject.ids)
-    except LancewrightError as error:
-        raise_if_not_damage(error)
-        raise _IndexFailedError(error.problem, error.remedy) from error
     return None if named is None else Named(rows=named, exact=named)
 
 

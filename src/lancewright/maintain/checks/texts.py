@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lancewright.errors import LancewrightError
 from lancewright.kinds.lance_native.inheritance import read_options
 from lancewright.kinds.registry import find_kind
 from lancewright.maintain.checks import questions
@@ -15,9 +14,10 @@ from lancewright.maintain.checks.findings import (
     Checked,
     Fault,
     Finding,
+    SegmentFailedError,
+    blaming_segment,
     damaged,
     of_rows,
-    raise_if_not_damage,
 )
 from lancewright.maintain.checks.sampling import draw_sample
 from lancewright.model.text_query import Match
@@ -44,12 +44,11 @@ def check_texts(subject: Subject) -> Checked:
     """Compare what words find; and look whether rows have an entry at all."""
     uuid = subject.segment.uuid
     try:
-        options = read_options(
-            find_kind(subject.index.kind), subject.segment, SegmentReader(subject.table, subject.segment)
-        )
+        with blaming_segment(subject.table, f"read segment {uuid} of"):
+            files = SegmentReader(subject.table, subject.segment)
+            options = read_options(find_kind(subject.index.kind), subject.segment, files)
         census = take_census(subject)
-    except LancewrightError as error:
-        raise_if_not_damage(error)
+    except SegmentFailedError as error:
         return Checked(findings=(damaged(uuid, error.problem),))
     findings = of_rows(uuid, Fault.DUPLICATED, census.twice)
     texts = subject.probe.true(f"{subject.column.path} IS NOT NULL", subject.ids)
@@ -71,9 +70,9 @@ def _compare(subject: Subject, options: Mapping[str, Any]) -> tuple[int, str, li
             query = Match(word)
             true = np.sort(anew.search(query, rows)["_rowaddr"].to_numpy())
             try:
-                named = subject.probe.texts(subject.column.path, query, rows, ids)
-            except LancewrightError as error:
-                raise_if_not_damage(error)
+                with blaming_segment(subject.table, "search the texts of"):
+                    named = subject.probe.texts(subject.column.path, query, rows, ids)
+            except SegmentFailedError as error:
                 return 0, error.problem, findings
             findings += of_rows(subject.segment.uuid, Fault.MISSING, np.setdiff1d(true, named), [word])
             stale = np.setdiff1d(named, true)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lancewright.errors import LancewrightError
 from lancewright.kinds.lance_native.vector import default_metric
 from lancewright.maintain.checks.census import take_census
 from lancewright.maintain.checks.findings import (
@@ -19,9 +18,10 @@ from lancewright.maintain.checks.findings import (
     Fault,
     Finding,
     Recall,
+    SegmentFailedError,
+    blaming_segment,
     damaged,
     of_rows,
-    raise_if_not_damage,
 )
 from lancewright.model.vector_details import vector_metric
 from lancewright.table.column_reader import sample_column
@@ -50,8 +50,7 @@ def check_vectors(subject: Subject) -> Checked:
         return Checked(notes=(_SEVERAL,))
     try:
         census = take_census(subject)
-    except LancewrightError as error:
-        raise_if_not_damage(error)
+    except SegmentFailedError as error:
         return Checked(findings=(damaged(uuid, error.problem),))
     stored = subject.probe.true(f"{column.path} IS NOT NULL", subject.ids)
     findings = of_rows(uuid, Fault.DUPLICATED, census.twice)
@@ -62,15 +61,10 @@ def check_vectors(subject: Subject) -> Checked:
         return Checked(postings=census.entries, findings=tuple(findings))
     try:
         recall = _measure(subject, queries)
-    except _IndexFailedError as error:
-        raise_if_not_damage(error)
+    except SegmentFailedError as error:
         return Checked(postings=census.entries, findings=(*findings, damaged(uuid, error.problem)))
     findings += _judge(subject, recall)
     return Checked(questions=len(queries), postings=census.entries, findings=tuple(findings), recall=recall)
-
-
-class _IndexFailedError(LancewrightError):
-    """The segment did not answer."""
 
 
 def _judge(subject: Subject, recall: Recall) -> list[Finding]:
@@ -98,11 +92,8 @@ def _measure(subject: Subject, queries: NDArray[np.generic]) -> Recall:
 def _recall(
     subject: Subject, options: NearestOptions, queries: NDArray[np.generic], exact: pa.Table
 ) -> float:
-    try:
+    with blaming_segment(subject.table, f"search segment {subject.segment.uuid} of"):
         found = subject.probe.nearest_by_index(options, queries, subject.segment.uuid)
-    except LancewrightError as error:
-        raise_if_not_damage(error)
-        raise _IndexFailedError(error.problem, error.remedy) from error
     right = wanted = 0
     for number in range(len(queries)):
         near, far = _of(exact, number)

@@ -9,9 +9,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lancewright.errors import LancewrightError
 from lancewright.kinds.registry import native_kind
-from lancewright.maintain.checks.findings import Checked, damaged, raise_if_not_damage
+from lancewright.maintain.checks.findings import Checked, SegmentFailedError, blaming_segment, damaged
 from lancewright.maintain.checks.own_kinds import check_own
 from lancewright.maintain.checks.scalar import ASKED, check_scalar
 from lancewright.maintain.checks.subject import Subject, VerifyRules
@@ -68,10 +67,11 @@ def _open(settings: VerifySettings, work: VerifyWork) -> Subject:
 
 
 def _check(subject: Subject) -> Checked:
+    problem: str | None
     try:
-        problem = subject.files.find_damage()
-    except LancewrightError as error:
-        raise_if_not_damage(error)
+        with blaming_segment(subject.table, f"look at the files of segment {subject.segment.uuid} of"):
+            problem = subject.files.find_damage()
+    except SegmentFailedError as error:
         problem = error.problem
     if problem is not None:
         return Checked(findings=(damaged(subject.segment.uuid, problem),))
