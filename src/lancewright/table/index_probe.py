@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lancewright.model.addresses import fragments_of, in_both
 from lancewright.model.row_set import row_set
 from lancewright.table.allow_list import encode_allow_list
 from lancewright.table.lance_compat import translating
@@ -62,7 +63,7 @@ class IndexProbe:
         """The rows themselves say so; ``within`` looks only at some of them."""
         options: dict[str, Any] = {"use_scalar_index": False}  # Any: values of many types
         if within is not None:
-            holding = {int(fragment) for fragment in np.unique(within >> _FRAGMENT_BITS)}
+            holding = fragments_of(within)
             fragments = [fragment for fragment in fragments if fragment in holding]
             if not fragments:
                 return within[:0]
@@ -72,7 +73,7 @@ class IndexProbe:
         with translating(self._table, "read"):
             options["fragments"] = [self._dataset.get_fragment(fragment) for fragment in fragments]
             found = _addresses(self._scanner(sql, **options).to_table())
-        return found if within is None else np.intersect1d(found, within)
+        return found if within is None else in_both(found, within)
 
     def texts(self, column: str, query: TextQuery, limit: int, fragments: Sequence[int]) -> Addresses:
         """The rows of these fragments that a search of texts names."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lancewright.model.addresses import distinct
 from lancewright.model.row_set import row_set
 from lancewright.table.lance_compat import serialize_rows, translating
 from lancewright.table.opening import open_dataset
@@ -105,4 +106,4 @@ class ListedRows:
         if not len(self._ids) or not len(row_ids):
             return self._addresses[:0]
         at = np.minimum(np.searchsorted(self._ids, row_ids), len(self._ids) - 1)
-        return np.unique(self._addresses[at[self._ids[at] == row_ids]])
+        return distinct(self._addresses[at[self._ids[at] == row_ids]])

@@ -13,6 +13,7 @@ import numpy as np
 
 from lancewright.maintain.checks import questions
 from lancewright.maintain.checks.findings import Fault, Finding, of_rows
+from lancewright.model.addresses import distinct, in_both, without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +65,7 @@ class Comparison:
             found.append(right)
             findings += wrong
         if len(answered) == len(asked):
-            lost = np.setdiff1d(whole, np.concatenate(found))
+            lost = without(whole, distinct(np.concatenate(found)))
             findings += self._tell_lost(
                 answered, lost, {address for one in findings for address in one.addresses}
             )
@@ -73,22 +74,20 @@ class Comparison:
     def _compare_known(
         self, question: Question, named: Named, whole: Addresses
     ) -> tuple[Addresses, list[Finding]]:
-        known = np.intersect1d(np.array(question.rows, dtype=np.uint64), whole)
-        doubted = np.setdiff1d(known, named.rows)
+        known = in_both(distinct(np.array(question.rows, dtype=np.uint64)), whole)
+        doubted = without(known, named.rows)
         missing = self.probe.true(question.sql, self.fragments, doubted)
-        others = np.setdiff1d(named.exact, known)
+        others = without(named.exact, known)
         true = self.probe.true(question.sql, self.fragments, others)
-        right = np.concatenate(
-            (np.intersect1d(known, named.rows), true, np.setdiff1d(named.rows, named.exact), missing)
-        )
-        return right, self._tell(question, missing, np.setdiff1d(others, true))
+        right = np.concatenate((in_both(known, named.rows), true, without(named.rows, named.exact), missing))
+        return right, self._tell(question, missing, without(others, true))
 
     def _compare_apart(
         self, question: Question, named: Named, whole: Addresses
     ) -> tuple[Addresses, list[Finding]]:
         within = whole if len(whole) <= _SCAN_SHARE * self.rows else None
         true = self.probe.true(question.sql, self.fragments, within)
-        return true, self._tell(question, np.setdiff1d(true, named.rows), np.setdiff1d(named.exact, true))
+        return true, self._tell(question, without(true, named.rows), without(named.exact, true))
 
     def _tell(self, question: Question, missing: Addresses, stale: Addresses) -> list[Finding]:
         findings = of_rows(self.segment, Fault.MISSING, missing, [question.sql])

@@ -20,6 +20,7 @@ from lancewright.maintain.checks.findings import (
     damaged,
     of_rows,
 )
+from lancewright.model.addresses import distinct, without
 from lancewright.model.row_set import row_set
 from lancewright.table.column_reader import plain_values, read_column
 from lancewright.table.row_reader import RowRequest, read_rows
@@ -134,14 +135,14 @@ def _differences(subject: Subject, found: _Postings, live: _Postings, *, is_whol
     uuid = subject.segment.uuid
     known = np.isin(found.addresses, live.addresses)
     addresses, values = found.addresses[known], found.values.filter(pa.array(known))
-    twice = np.unique(addresses[1:][addresses[1:] == addresses[:-1]])
+    twice = distinct(addresses[1:][addresses[1:] == addresses[:-1]])
     yield from of_rows(uuid, Fault.DUPLICATED, twice)
     if is_whole:
-        yield from of_rows(uuid, Fault.MISSING, np.setdiff1d(live.addresses, addresses))
+        yield from of_rows(uuid, Fault.MISSING, without(live.addresses, distinct(addresses)))
     right = live.values.take(pa.array(np.searchsorted(live.addresses, addresses)))
     wrong = ~_equal(values, right)
     shown = [f"{subject.column.path}: {value}" for value in values.filter(pa.array(wrong))[:3].to_pylist()]
-    yield from of_rows(uuid, Fault.STALE, np.unique(addresses[wrong]), shown)
+    yield from of_rows(uuid, Fault.STALE, distinct(addresses[wrong]), shown)
 
 
 def _equal(left: pa.Array, right: pa.Array) -> NDArray[np.bool_]:

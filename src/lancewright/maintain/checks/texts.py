@@ -20,6 +20,7 @@ from lancewright.maintain.checks.findings import (
     of_rows,
 )
 from lancewright.maintain.checks.sampling import draw_sample
+from lancewright.model.addresses import without
 from lancewright.model.text_query import Match
 from lancewright.table.segment_reader import SegmentReader
 
@@ -52,7 +53,7 @@ def check_texts(subject: Subject) -> Checked:
         return Checked(findings=(damaged(uuid, error.problem),))
     findings = of_rows(uuid, Fault.DUPLICATED, census.twice)
     texts = subject.probe.true(f"{subject.column.path} IS NOT NULL", subject.ids)
-    findings += _confirm(subject, np.setdiff1d(texts, census.rows), options)
+    findings += _confirm(subject, without(texts, census.rows), options)
     asked, failure, compared = _compare(subject, options)
     return Checked(questions=asked, postings=census.entries, findings=(*findings, *compared), failure=failure)
 
@@ -74,18 +75,18 @@ def _compare(subject: Subject, options: Mapping[str, Any]) -> tuple[int, str, li
                     named = subject.probe.texts(subject.column.path, query, rows, ids)
             except SegmentFailedError as error:
                 return 0, error.problem, findings
-            findings += of_rows(subject.segment.uuid, Fault.MISSING, np.setdiff1d(true, named), [word])
-            stale = np.setdiff1d(named, true)
+            findings += of_rows(subject.segment.uuid, Fault.MISSING, without(true, named), [word])
+            stale = without(named, true)
             for segment in (subject.older or (subject.segment.uuid,)) if len(stale) else ():
                 findings += of_rows(segment, Fault.STALE, stale, [word])
     return len(words), "", findings
 
 
-def _confirm(subject: Subject, without: Addresses, options: Mapping[str, Any]) -> list[Finding]:
+def _confirm(subject: Subject, lost: Addresses, options: Mapping[str, Any]) -> list[Finding]:
     """Of rows without an entry, those that a search of their own text finds when it is indexed anew: others have no word."""
-    if not len(without):
+    if not len(lost):
         return []
-    chosen = without[np.unique(np.linspace(0, len(without) - 1, _CONFIRMED_MAX).astype(np.int64))]
+    chosen = lost[np.unique(np.linspace(0, len(lost) - 1, _CONFIRMED_MAX).astype(np.int64))]
     fragments = [one for one in subject.fragments if one.id in set((chosen >> np.uint64(32)).tolist())]
     sample = draw_sample(subject.table, [subject.column], fragments, sum(one.rows for one in fragments), 0)
     texts = {
@@ -97,7 +98,7 @@ def _confirm(subject: Subject, without: Addresses, options: Mapping[str, Any]) -
             word = questions.longest_word(texts.get(address))
             if word and address in anew.search(Match(word), len(texts))["_rowaddr"].to_pylist():
                 confirmed.append(address)
-    rows = without if len(confirmed) == len(chosen) else np.array(confirmed, dtype=np.uint64)
+    rows = lost if len(confirmed) == len(chosen) else np.array(confirmed, dtype=np.uint64)
     return of_rows(subject.segment.uuid, Fault.MISSING, rows)
 
 

@@ -23,6 +23,7 @@ from lancewright.maintain.checks.findings import (
     damaged,
     of_rows,
 )
+from lancewright.model.addresses import without
 from lancewright.model.vector_details import vector_metric
 from lancewright.table.column_reader import sample_column
 from lancewright.table.vector_search import DISTANCE, NearestOptions
@@ -54,8 +55,8 @@ def check_vectors(subject: Subject) -> Checked:
         return Checked(findings=(damaged(uuid, error.problem),))
     stored = subject.probe.true(f"{column.path} IS NOT NULL", subject.ids)
     findings = of_rows(uuid, Fault.DUPLICATED, census.twice)
-    without = _indexable(subject, np.setdiff1d(stored, census.rows))
-    findings += of_rows(uuid, Fault.MISSING, without)
+    lost = _indexable(subject, without(stored, census.rows))
+    findings += of_rows(uuid, Fault.MISSING, lost)
     queries = _choose_queries(subject)
     if not len(queries) or not len(stored):
         return Checked(postings=census.entries, findings=tuple(findings))
