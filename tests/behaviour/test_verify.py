@@ -110,7 +110,7 @@ def test_sound_indexes_are_found_sound_whatever_the_table_went_through(
     assert all(looked)
 
 
-@pytest.mark.parametrize("kind", ["btree", "bitmap", "label_list", "inverted", "ivf_flat", "zonemap"])
+@pytest.mark.parametrize("kind", ["btree", "zonemap", "inverted", "ivf_flat"])
 def test_rows_that_a_segment_claims_and_does_not_have_are_missing(tmp_path: Path, kind: str) -> None:
     uri = make(tmp_path)
     table = build(uri, kind, segments=2)
@@ -284,10 +284,8 @@ def test_a_damaged_file_of_a_kind_of_ours_is_found_in_its_segment(tmp_path: Path
 @pytest.mark.parametrize(
     ("kind", "file"),
     [
-        ("btree", "page_data.lance"),
         ("btree", "page_lookup.lance"),
         ("bitmap", "bitmap_page_lookup.lance"),
-        ("zonemap", "zonemap.lance"),
         ("inverted", "part_0_docs.lance"),
         ("ivf_flat", "auxiliary.idx"),
     ],
@@ -304,7 +302,7 @@ def test_a_cut_or_lost_file_of_lances_is_found_in_its_segment(tmp_path: Path, ki
     assert found(table).keys() == {(cut.uuid, Fault.DAMAGED), (lost.uuid, Fault.DAMAGED)}
 
 
-@pytest.mark.parametrize("kind", ["btree", "bitmap", "zonemap"])
+@pytest.mark.parametrize("kind", ["btree", "bitmap"])
 def test_a_damaged_index_of_lances_is_mended(tmp_path: Path, kind: str) -> None:
     uri = make(tmp_path)
     table = build(uri, kind, segments=2)
@@ -353,7 +351,9 @@ def test_the_command_says_what_is_wrong_by_its_exit_code(
     assert run()[0] == 0
 
 
-@pytest.mark.parametrize("options", [{"samples": 0}, {"k": -1}, {"recall_min": 2.0}, {"repair": "yes"}])
+@pytest.mark.parametrize(
+    "options", [{"samples": 0}, {"k": -1}, {"k": True}, {"recall_min": 2.0}, {"repair": "yes"}, {"seed": -1}]
+)
 def test_numbers_that_make_no_sense_are_refused(tmp_path: Path, options: dict[str, Any]) -> None:
     uri = make(tmp_path)
 

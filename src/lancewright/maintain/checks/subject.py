@@ -42,10 +42,13 @@ class VerifyRules:
         require_type("thorough", self.thorough, bool)
         require_type("seed", self.seed, int)
         for name, value in (("samples", self.samples), ("k", self.k), ("queries", self.queries)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            require_type(name, value, int)
+            if isinstance(value, bool) or value < 1:
                 raise InvalidRequestError(f"{name}={value!r} is no number of rows", "Pass one or more.")
         if self.seed < 0:
             raise InvalidRequestError(f"seed={self.seed!r} is below zero", "Pass zero or more.")
+        if self.recall_min is not None:
+            require_type("recall_min", self.recall_min, float, int)
         if self.recall_min is not None and not 0 <= self.recall_min <= 1:
             raise InvalidRequestError(f"recall_min={self.recall_min!r} is no share", "Pass 0 to 1.")
 
