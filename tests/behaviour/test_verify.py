@@ -14,7 +14,16 @@ from lancewright.cli.app import main
 from lancewright.maintain.checks.findings import Fault
 from lancewright.observe.events import IndexCommitted, SegmentFoundWrong
 from lancewright.observe.sinks import MemorySink
-from support.busy_table import CASES, append, busy_table, compact, delete, rewrite_column, update_rows
+from support.busy_table import (
+    CASES,
+    append,
+    busy_table,
+    compact,
+    delete,
+    rewrite_column,
+    update_rows,
+    wrong_answers,
+)
 from support.folders import list_files
 from support.planted import (
     add_again,
@@ -28,6 +37,7 @@ from support.planted import (
     segments,
     truncate,
 )
+from support.runners import BusyRunner
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,6 +153,7 @@ def test_only_the_wrong_segment_is_built_anew(tmp_path: Path, kind: str) -> None
     assert report.is_sound
     (mended,) = report.mended
     assert (mended.segments, mended.rewritten, mended.problem) == (1, 0, None)
+    assert {finding.segment for finding in mended.findings} == {wrong}
     assert mended.fragments == len(left.covered) + len(middle.covered)
     assert right.uuid in {segment.uuid for segment in segments(uri)}
     assert not any(6 in segment.covered for segment in segments(uri)), "what was not covered stays so"
@@ -347,6 +358,7 @@ def test_the_command_says_what_is_wrong_by_its_exit_code(
     assert "Found wrong" in text
     code, text = run("--repair", "--json")
     assert code == 0
+    assert {one["fault"] for one in json.loads(text)["mended"][0]["findings"]} == {"missing", "stale"}
     assert json.loads(text)["mended"][0]["segments"] == 1
     assert run()[0] == 0
 
@@ -372,3 +384,28 @@ def test_a_compaction_that_was_deferred_is_no_fault(tmp_path: Path) -> None:
     compact(uri, [0, 1], deferred=True)
 
     assert table.verify(thorough=True).findings == ()
+
+
+@pytest.mark.parametrize("act", ["append", "compact", "delete", "refresh", "rebuild", "drop"])
+def test_a_repair_beside_another_writer_leaves_what_is_right(tmp_path: Path, act: str) -> None:
+    uri = make(tmp_path)
+    build(uri, "btree", segments=2)
+    left, right = segments(uri)
+    wrong = claim(uri, left, [*left.covered, *right.covered], remove=[right])
+    other = lw.open(uri, progress=False)
+    acts = {
+        "append": lambda: append(uri),
+        "compact": lambda: lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=10_000),
+        "delete": lambda: delete(uri),
+        "refresh": lambda: (append(uri), other.refresh()),
+        "rebuild": lambda: build(uri, "btree", segments=3, replace=True),
+        "drop": lambda: other.drop_index("ours"),
+    }
+
+    report = lw.open(uri, runner=BusyRunner([acts[act]]), progress=False).verify(repair=True)
+
+    assert report.is_sound
+    assert wrong not in {segment.uuid for segment in segments(uri)}
+    assert bool(segments(uri)) is (act != "drop")
+    assert wrong_answers(uri, CASES["btree"]) == []
+    assert other.verify(thorough=True).is_sound

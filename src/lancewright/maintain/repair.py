@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lancewright.build.index_work import IndexWork
     from lancewright.build.resolve import ResolvedRequest
     from lancewright.build.rounds import Move
+    from lancewright.maintain.checks.findings import Finding
     from lancewright.model.index import IndexState
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.observe.sinks import Sink
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class Mended:
     """What a repair did for one index: segments built anew, the rows read for that, and segments written anew from their own files.
 
-    ``problem`` says why it could do nothing.
+    ``findings`` are what was wrong; ``problem`` says why nothing could be done.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Mended:
     rewritten: int = 0
     reasons: tuple[str, ...] = ()
     problem: str | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 def repair_indexes(

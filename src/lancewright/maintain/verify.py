@@ -6,7 +6,7 @@ Each segment is looked at by tasks of its own. With ``repair`` the wrong ones, a
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from lancewright.build.groups import cut_contiguous
@@ -205,28 +205,28 @@ def verify_indexes(
 ) -> VerifyReceipt:
     """Look at indexes at the latest version, and mend them if asked."""
     started = time.monotonic()
-    rules, repairs = request.rules, request.repairs
-    verification = _Verification(table=table, runner=runner, sink=sink, rules=rules)
+    verification = _Verification(table=table, runner=runner, sink=sink, rules=request.rules)
     snapshot = read_snapshot(table.latest())
     found = {one.name: one for one in verification.run(snapshot, choose_indexes(snapshot, request.names))}
     mended: list[Mended] = []
-    for _ in range(_REPAIRS_MAX if repairs.wrong else 0):
-        wrong = {name: _condemn(index, repairs) for name, index in found.items()}
-        wrong = {name: uuids for name, uuids in wrong.items() if uuids}
+    for _ in range(_REPAIRS_MAX if request.repairs.wrong else 0):
+        wrong = _condemn(found, request.repairs)
         if not wrong:
             break
         done = repair_indexes(table, runner, sink, options, wrong)
-        mended += done
+        mended += [replace(one, findings=found[one.name].findings) for one in done]
         snapshot = read_snapshot(table.latest())
-        again = [index for index in snapshot.indexes if index.name in wrong]
-        found |= {one.name: one for one in verification.run(snapshot, again)}
-        if not any(one.problem is None for one in done):
+        again = verification.run(snapshot, [index for index in snapshot.indexes if index.name in wrong])
+        # One that was dropped meanwhile has nothing left to be wrong.
+        found = {name: one for name, one in found.items() if name not in wrong}
+        found |= {one.name: one for one in again}
+        if all(one.problem is not None for one in done):
             break
     return VerifyReceipt(
         table=table.name,
         version=snapshot.version,
         seconds=time.monotonic() - started,
-        thorough=rules.thorough,
+        thorough=request.rules.thorough,
         indexes=tuple(found.values()),
         mended=tuple(mended),
     )
@@ -325,9 +325,14 @@ def _find_overlaps(snapshot: TableSnapshot, index: IndexState) -> Iterator[Findi
             )
 
 
-def _condemn(index: IndexVerified, repairs: Repairs) -> frozenset[str]:
-    return frozenset(
-        finding.segment
-        for finding in index.findings
-        if finding.fault is not Fault.LOW_RECALL or repairs.low_recall
-    )
+def _condemn(found: Mapping[str, IndexVerified], repairs: Repairs) -> dict[str, frozenset[str]]:
+    """By index, the segments to be built anew."""
+    wrong = {
+        name: frozenset(
+            finding.segment
+            for finding in index.findings
+            if finding.fault is not Fault.LOW_RECALL or repairs.low_recall
+        )
+        for name, index in found.items()
+    }
+    return {name: uuids for name, uuids in wrong.items() if uuids}

@@ -37,11 +37,12 @@ def describe_verify(receipt: VerifyReceipt) -> tuple[Grid, ...]:
         grids.append(
             Grid(
                 title="Mended",
-                headings=("index", "kind", "segments", "fragments", "rows", "rewritten", "notes"),
+                headings=("index", "kind", "was", "segments", "fragments", "rows", "rewritten", "notes"),
                 rows=tuple(
                     (
                         one.name,
                         one.kind,
+                        ", ".join(dict.fromkeys(finding.fault.value for finding in one.findings)),
                         str(one.segments),
                         str(one.fragments),
                         f"{one.rows:,}",
