@@ -1,4 +1,4 @@
-"""The verbs that keep indexes true, as ``Table`` offers them: health, refresh, merge, compact, catch up, cleanup. Each calls one function of ``maintain``."""
+"""The verbs that keep indexes true, as ``Table`` offers them: health, refresh, merge, compact, catch up, cleanup, verify. Each calls one function of ``maintain``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lancewright.build.rounds import BuildOptions
 from lancewright.errors import InvalidRequestError
 from lancewright.maintain.catch_up import CatchUpReceipt, catch_up
+from lancewright.maintain.checks.subject import NEIGHBOURS, SAMPLES, VerifyRules
 from lancewright.maintain.cleanup import (
     OLDER_THAN,
     ORPHAN_AGE,
@@ -31,8 +32,9 @@ from lancewright.maintain.health import Health, read_health
 from lancewright.maintain.merge import MergePlan, MergeReceipt, merge_indexes, plan_merge
 from lancewright.maintain.merge_plan import MergeRules
 from lancewright.maintain.refresh import RefreshPlan, RefreshReceipt, plan_refresh, refresh_indexes
+from lancewright.maintain.verify import Repairs, VerifyReceipt, VerifyRequest, verify_indexes
 from lancewright.model.request import require_type
-from lancewright.report import tables, upkeep
+from lancewright.report import tables, upkeep, verifying
 from lancewright.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -122,6 +124,14 @@ class PlannedCleanup(Shown, CleanupPlan):
 
     def _grids(self) -> tuple[tables.Grid, ...]:
         return upkeep.describe_cleanup_plan(self)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class VerifyReport(Shown, VerifyReceipt):
+    """What a verification found, per segment, and what it mended."""
+
+    def _grids(self) -> tuple[tables.Grid, ...]:
+        return verifying.describe_verify(self)
 
 
 class UpkeepVerbs:
@@ -216,6 +226,32 @@ class UpkeepVerbs:
         """Say which versions and files ``cleanup`` would remove."""
         rules = CleanupRules(older_than=older_than, orphan_age=orphan_age)
         return PlannedCleanup(**_fields(plan_cleanup(self._ref, rules)))
+
+    def verify(  # noqa: PLR0913 - how closely to look, and what to do then, each with a default
+        self,
+        names: Collection[str] | str | None = None,
+        *,
+        thorough: bool = False,
+        samples: int = SAMPLES,
+        k: int = NEIGHBOURS,
+        recall_min: float | None = None,
+        seed: int = 0,
+        repair: bool = False,
+        rebuild_low_recall: bool = False,
+    ) -> VerifyReport:
+        """Ask these indexes (all without names) and the rows the same, and name the segments that are wrong.
+
+        ``samples`` rows of each segment are asked for, and values at its edges; ``thorough`` reads every posting of B-trees and asks
+        for more. ``repair`` builds wrong segments anew, ``rebuild_low_recall`` also those that find too few of the ``k`` nearest.
+        """
+        request = VerifyRequest(
+            names=_names(names),
+            rules=VerifyRules(samples=samples, thorough=thorough, k=k, recall_min=recall_min, seed=seed),
+            repairs=Repairs(wrong=repair or rebuild_low_recall, low_recall=rebuild_low_recall),
+        )
+        with self._sinks() as sink:
+            done = verify_indexes(self._ref, self._runner, sink, BuildOptions(), request)
+        return VerifyReport(**_fields(done))
 
     def _sinks(self) -> FanOutSink:
         raise NotImplementedError

@@ -18,10 +18,13 @@ from lancewright import cli, errors, upkeep
 from lancewright.build.drop import DropReceipt
 from lancewright.build.receipt import IndexReceipt
 from lancewright.maintain.catch_up import CaughtUpIndex
+from lancewright.maintain.checks.findings import Finding, Recall
 from lancewright.maintain.health import Advice, HealthGap, IndexHealth, SegmentHealth
 from lancewright.maintain.merge import MergedIndex
 from lancewright.maintain.refresh import RefreshedIndex
+from lancewright.maintain.repair import Mended
 from lancewright.maintain.strays import Stray
+from lancewright.maintain.verify import IndexVerified, SegmentVerified
 from lancewright.query.explain import Explanation
 from lancewright.scans import Scan
 
@@ -68,6 +71,12 @@ SECTIONS = (
     ("HealthReport", HealthGap),
     ("HealthReport", SegmentHealth),
     ("HealthReport", Advice),
+    ("VerifyReport", upkeep.VerifyReport),
+    ("VerifyReport", IndexVerified),
+    ("VerifyReport", SegmentVerified),
+    ("VerifyReport", Finding),
+    ("VerifyReport", Recall),
+    ("VerifyReport", Mended),
     ("Receipts of upkeep", upkeep.RefreshReport),
     ("Receipts of upkeep", RefreshedIndex),
     ("Receipts of upkeep", upkeep.MergeReport),

@@ -1,6 +1,7 @@
 """Whatever a table goes through, and whatever is done to keep its indexes true, they answer like a scan after every step.
 
-``LANCEWRIGHT_SEQUENCES`` sets how many sequences of steps are tried in all (240).
+``LANCEWRIGHT_SEQUENCES`` sets how many sequences of steps are tried in all (240), ``LANCEWRIGHT_S3_SEQUENCES`` how many of each world
+on an object store (1, of one world).
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import uuid
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import lance
 import pytest
@@ -29,9 +31,14 @@ from lancewright.maintain.refresh import plan_refresh
 from lancewright.table.location import table_ref
 from support.busy_table import CASES, Case, busy_rows, predicates, rewrite_column, wrong_answers
 from support.eager_scans import assert_equal_to_a_full_scan
+from support.s3 import BUCKET, s3_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SEQUENCES = int(os.environ.get("LANCEWRIGHT_SEQUENCES", "240"))
-STEPS = 8
+SEQUENCES_ON_S3 = int(os.environ.get("LANCEWRIGHT_S3_SEQUENCES", "1"))
+STEPS, STEPS_ON_S3 = 8, 5
 FRAGMENTS, ROWS = 4, 24
 OTHER = ("other = 3", "other IN (1, 5)", "other != 3", "NOT (other < 6)", "other IS NULL")
 # A column has one index, or Lance would ask only one of two.
@@ -74,11 +81,12 @@ class Upkeep(RuleBasedStateMachine):
 
     world = "postings"
     stable = False
+    root: str | None = None
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp(prefix="lancewright-upkeep-")
-        self.uri = f"{self.folder}/table"
+        self.uri = f"{self.root or self.folder}/{uuid.uuid4()}"
         self.next_id = FRAGMENTS * ROWS
         self.branches = 0
         lance.write_dataset(
@@ -219,6 +227,10 @@ class Upkeep(RuleBasedStateMachine):
     def look(self) -> None:
         assert all(index.problem is None for index in self.table.health().indexes)
 
+    @rule(seed=st.integers(0, 9))
+    def verify(self, seed: int) -> None:
+        assert self.table.verify(samples=2, seed=seed).findings == ()
+
     @rule()
     def branch_off(self) -> None:
         self.branches += 1
@@ -273,19 +285,40 @@ class Upkeep(RuleBasedStateMachine):
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def run_sequences(machine: type[Upkeep], count: int, steps: int) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=max(1, count),
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            phases=[Phase.explicit, Phase.generate],
+        ),
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 @pytest.mark.parametrize("world", WORLDS)
 def test_indexes_answer_like_a_scan_whatever_happens(world: str, stable: bool) -> None:
     machine = type("Upkeep", (Upkeep,), {"world": world, "stable": stable})
 
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=max(1, SEQUENCES // (2 * len(WORLDS))),
-            stateful_step_count=STEPS,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            phases=[Phase.explicit, Phase.generate],
-        ),
-    )
+    run_sequences(machine, SEQUENCES // (2 * len(WORLDS)), STEPS)
+
+
+@pytest.fixture
+def lake(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A bucket whose address and credentials are in the environment, where Lance and its object store look."""
+    with s3_server() as server:
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        yield f"s3://{BUCKET}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", list(WORLDS) if SEQUENCES_ON_S3 > 1 else ["postings"])
+def test_indexes_on_an_object_store_answer_like_a_scan_whatever_happens(lake: str, world: str) -> None:
+    machine = type("Upkeep", (Upkeep,), {"world": world, "root": lake})
+
+    run_sequences(machine, SEQUENCES_ON_S3, STEPS_ON_S3)

@@ -54,10 +54,19 @@ class S3:
             "aws_secret_access_key": asking.secret,
         }
 
+    def environment(self) -> dict[str, str]:
+        """The variables in which Lance looks for the options it is not given, for the builder."""
+        named = {"allow_http": "AWS_ALLOW_HTTP"}
+        return {named.get(name, name.upper()): value for name, value in self.options().items()}
+
     def read(self, key: str) -> bytes:
         """The content of one object."""
         client = _client("s3", self.endpoint, self.builder)
         return bytes(client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+
+    def delete(self, key: str) -> None:
+        """Take one object away."""
+        _client("s3", self.endpoint, self.builder).delete_object(Bucket=BUCKET, Key=key)
 
     def keys(self, prefix: str) -> list[str]:
         """Every object below a prefix."""

@@ -42,6 +42,7 @@ app.command("merge")(upkeep.merge)
 app.command("compact")(upkeep.compact)
 app.command("catch-up")(upkeep.catch_up)
 app.command("cleanup")(upkeep.cleanup)
+app.command("verify")(upkeep.verify)
 app.command("kinds")(commands.kinds)
 app.command("demo")(run_demo)
 

@@ -21,11 +21,14 @@ from lancewright.cli.commands import (
     print_result,
 )
 from lancewright.errors import InvalidRequestError
+from lancewright.maintain.checks.subject import NEIGHBOURS, SAMPLES
 from lancewright.maintain.compact import DELETED_SHARE, ROWS_PER_FRAGMENT
 from lancewright.report import upkeep as describe
+from lancewright.report.verifying import describe_verify
 
 # A cron job sees it: nothing failed, and something is to be done.
 ADVICE_DUE = 10
+FOUND_WRONG = 11
 
 _AGE = re.compile(r"(\d{1,6}(?:\.\d+)?)([wdhms])")
 _AGE_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
@@ -184,6 +187,55 @@ def cleanup(
             return
         receipt = table.cleanup(**ages)
     print_result(asdict(receipt), *describe.describe_cleanup(receipt), as_json=as_json)
+
+
+def verify(
+    uri: Uri,
+    names: Names = None,
+    thorough: Annotated[
+        bool, typer.Option("--thorough", help="Read every posting of B-trees and ask for more rows.")
+    ] = False,
+    samples: Annotated[
+        int, typer.Option("--samples", help="How many rows of each segment are asked for.")
+    ] = SAMPLES,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", help="Of how many nearest vectors recall is measured.")
+    ] = NEIGHBOURS,
+    recall_min: Annotated[
+        float | None,
+        typer.Option("--recall-min", help="A segment with less recall than this is found wrong."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Another number asks for other rows.")] = 0,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Build wrong segments anew, and look again.")
+    ] = False,
+    rebuild_low_recall: Annotated[
+        bool, typer.Option("--rebuild-low-recall", help="Repair segments with low recall too.")
+    ] = False,
+    branch: Branch = None,
+    storage_option: StorageOptions = None,
+    local: Local = False,
+    master: Master = "local[*]",
+    events: Events = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask indexes and rows the same, and name the segments that are wrong; exits with 11 when one is, or is left."""
+    with open_table(
+        uri, storage_option, branch, local=local, master=master, events=events, quiet=as_json
+    ) as table:
+        report = table.verify(
+            names,
+            thorough=thorough,
+            samples=samples,
+            k=neighbours,
+            recall_min=recall_min,
+            seed=seed,
+            repair=repair,
+            rebuild_low_recall=rebuild_low_recall,
+        )
+    print_result(asdict(report) | {"is_sound": report.is_sound}, *describe_verify(report), as_json=as_json)
+    if not report.is_sound:
+        raise typer.Exit(FOUND_WRONG)
 
 
 def _age(text: str) -> timedelta:

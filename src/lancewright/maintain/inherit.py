@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from lancewright.build.index_work import IndexWork
 from lancewright.build.resolve import ResolvedRequest, resolve_requests
-from lancewright.errors import UnsupportedError
+from lancewright.errors import CorruptIndexError, NotFoundError, UnsupportedError
+from lancewright.kinds.btree.empty_ranges import count_parts
 from lancewright.kinds.lance_native.inheritance import read_options
 from lancewright.maintain.judgement import Fate, Judgement
 from lancewright.model.request import IndexRequest
@@ -26,15 +27,23 @@ ROWS_PER_DELTA_TASK = 2_000_000
 
 
 def inherit_request(
-    table: TableRef, snapshot: TableSnapshot, judgement: Judgement, kind: NativeKind
+    table: TableRef, snapshot: TableSnapshot, judgement: Judgement, kind: NativeKind, *, lenient: bool = False
 ) -> ResolvedRequest:
-    """The request that makes segments like those the index has; raises when they do not say how they were made."""
+    """The request that makes segments like those the index has; raises when they do not say how they were made.
+
+    ``lenient``: for a scalar kind that answers alike whatever its options, take the defaults then.
+    """
     source = _choose_source(judgement)
     if len(source.field_ids) != 1:
         raise UnsupportedError(
             f"Index {source.name!r} is over {len(source.field_ids)} columns", "Build it anew, on one column."
         )
-    options = read_options(kind, source, SegmentReader(table.pinned(snapshot.version), source))
+    try:
+        options = read_options(kind, source, SegmentReader(table.pinned(snapshot.version), source))
+    except (CorruptIndexError, NotFoundError):
+        if not lenient or kind.family != "scalar" or any(one.required for one in kind.parameters):
+            raise
+        options = {"layout": "range"} if count_parts(source) else {}
     if kind.parameter("layout") is not None:
         options.pop("layout", None)
         if judgement.segments(Fate.KEEP) or judgement.segments(Fate.REWRITE):

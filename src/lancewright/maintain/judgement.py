@@ -16,7 +16,7 @@ from pyroaring import BitMap, FrozenBitMap
 from lancewright.table.conflict import find_overlap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from lancewright.kinds.lance_native.definition import NativeKind
     from lancewright.maintain.evidence import Evidence
@@ -55,6 +55,7 @@ class Cause(enum.StrEnum):
     FORMAT_TOO_NEW = "format_too_new"
     DAMAGED = "damaged"
     DECLARED_OTHERWISE = "declared_otherwise"
+    FOUND_WRONG = "found_wrong"
 
 
 # Kinds whose segments come out of a rewrite with the addresses that a deferred compaction gave the rows, as measured by
@@ -74,6 +75,7 @@ EXPLANATIONS = {
     Cause.FORMAT_TOO_NEW: "a later release wrote it",
     Cause.DAMAGED: "its files are damaged or gone",
     Cause.DECLARED_OTHERWISE: "it was declared otherwise than what is built now, and is not asked together with it",
+    Cause.FOUND_WRONG: "a verification found it wrong",
 }
 
 
@@ -110,9 +112,16 @@ class Judgement:
 
 
 def judge_index(
-    snapshot: TableSnapshot, index: IndexState, kind: NativeKind, look: Callable[[int], Evidence]
+    snapshot: TableSnapshot,
+    index: IndexState,
+    kind: NativeKind,
+    look: Callable[[int], Evidence],
+    wrong: Collection[str] = (),
 ) -> Judgement:
-    """Judge an index as it is at this version; ``look`` gives the evidence of a version, and is asked only in need."""
+    """Judge an index as it is at this version; ``look`` gives the evidence of a version, and is asked only in need.
+
+    ``wrong`` names segments that are known to be, by uuid.
+    """
     live = FrozenBitMap(snapshot.fragments_by_id)
     doubts = Doubts(snapshot, index, look)
     claimed = {segment.uuid: segment.covered for segment in index.segments}
@@ -126,6 +135,7 @@ def judge_index(
         judge.judge(segment) if segment.covered == claimed[segment.uuid] else judge.judge_wrong(segment)
         for segment in index.segments
     )
+    verdicts = tuple(_condemn(verdict) if verdict.segment.uuid in wrong else verdict for verdict in verdicts)
     if gaps or any(verdict.fate in {Fate.REBUILD, Fate.REWRITE} for verdict in verdicts):
         verdicts = tuple(judge.judge_beside_new(verdict) for verdict in verdicts)
     safe = FrozenBitMap().union(
@@ -138,6 +148,14 @@ def judge_index(
         wanted=FrozenBitMap(wanted),
         out_of_reach=FrozenBitMap(out_of_reach),
     )
+
+
+def _condemn(verdict: Verdict) -> Verdict:
+    """Whatever else is known of it, a wrong segment goes: nothing of it is copied."""
+    if verdict.fate is Fate.DROP:
+        return verdict
+    cause = verdict.cause if verdict.fate is Fate.REBUILD else Cause.FOUND_WRONG
+    return replace(verdict, fate=Fate.REBUILD, cause=cause)
 
 
 def is_waiting(segment: Segment, deferred: Iterable[DeferredCompaction]) -> bool:

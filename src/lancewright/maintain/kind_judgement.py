@@ -33,6 +33,8 @@ from lancewright.table.conflict import find_overlap
 from lancewright.table.segment_place import place_of
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from lancewright.kinds.contract import IndexKind
     from lancewright.kinds.segment.judging import KindSegment
     from lancewright.maintain.evidence import Past
@@ -48,12 +50,17 @@ def is_kept(index: IndexState) -> bool:
     return native_kind(index.kind) is not None or is_ours(index.segments[0].type_url)
 
 
-def judge(table: TableRef, snapshot: TableSnapshot, index: IndexState, past: Past) -> Judgement:
-    """Judge an index that ``is_kept``, whichever its kind; raises UnsupportedError when its plugin cannot be used."""
+def judge(
+    table: TableRef, snapshot: TableSnapshot, index: IndexState, past: Past, wrong: Collection[str] = ()
+) -> Judgement:
+    """Judge an index that ``is_kept``, whichever its kind; raises UnsupportedError when its plugin cannot be used.
+
+    ``wrong`` names segments that are known to be, by uuid.
+    """
     kind = native_kind_of(index)
     if kind is not None:
-        return judge_index(snapshot, index, kind, past.look)
-    return _KindJudge(table, snapshot, index, past).judge()
+        return judge_index(snapshot, index, kind, past.look, wrong)
+    return _KindJudge(table, snapshot, index, past, wrong).judge()
 
 
 def inherit_kind_request(table: TableRef, snapshot: TableSnapshot, judgement: Judgement) -> ResolvedRequest:
@@ -109,7 +116,10 @@ class _Looked:
 class _KindJudge:
     """The rules, with what all of them look at."""
 
-    def __init__(self, table: TableRef, snapshot: TableSnapshot, index: IndexState, past: Past) -> None:
+    def __init__(
+        self, table: TableRef, snapshot: TableSnapshot, index: IndexState, past: Past, wrong: Collection[str]
+    ) -> None:
+        self._wrong = wrong
         self._table = table.pinned(snapshot.version)
         self._snapshot = snapshot
         self._kind: IndexKind = require_plugin(index.kind)
@@ -164,6 +174,8 @@ class _KindJudge:
             cause = Cause.OVERLAP
         else:
             cause = Cause.DAMAGED if self._is_damaged(claimed) else Cause.FINE
+        if cause is Cause.FINE and claimed.uuid in self._wrong:
+            cause = Cause.FOUND_WRONG
         return Fate.KEEP if cause is Cause.FINE else Fate.REBUILD, cause
 
     def _settle(self, looked: list[_Looked]) -> list[_Looked]:

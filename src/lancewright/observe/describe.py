@@ -17,6 +17,7 @@ from lancewright.observe.events import (
     JournalCleaned,
     ModelTrained,
     ReuseTrimmed,
+    SegmentFoundWrong,
     SegmentReused,
     StageFinished,
     StageStarted,
@@ -79,6 +80,10 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"Compacted {_fragments(event.fragments)} as version {event.version}{later}."
         case ReuseTrimmed():
             return f"No segment waits for a deferred compaction any more; the table is now at version {event.version}."
+        case SegmentFoundWrong():
+            seen = f", {_count(event.rows, 'row')}" if event.rows else ""
+            more = f" {_sentence(event.problem)}" if event.problem else ""
+            return f"Segment {event.segment} of index {event.index!r} is wrong: {event.fault}{seen}.{more}"
         case _:
             return describe_fields(event)
 

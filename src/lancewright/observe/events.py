@@ -136,3 +136,14 @@ class ReuseTrimmed(Event):
     """No segment waits for a deferred compaction any more; the table's notes of them were taken out."""
 
     version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFoundWrong(Event):
+    """A verification found a segment wrong: ``rows`` were seen to be missing, stale or twice; ``problem`` says more, if there is more."""
+
+    index: str
+    segment: str
+    fault: str
+    rows: int
+    problem: str

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lancewright.model.addresses import distinct
 from lancewright.model.row_set import row_set
 from lancewright.table.lance_compat import serialize_rows, translating
 from lancewright.table.opening import open_dataset
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lancewright.model.snapshot import TableSnapshot
@@ -66,3 +69,41 @@ class LiveRows:
         )
         found: NDArray[np.uint64] = scanner.to_table().column("_rowaddr").to_numpy()
         return found
+
+
+class ListedRows:
+    """The live rows of some fragments, listed once, for who asks many times. Sixteen bytes of memory a row."""
+
+    def __init__(self, table: TableRef, snapshot: TableSnapshot, fragments: Sequence[int]) -> None:
+        """Read them; the reference names the snapshot's version."""
+        self._table = table
+        dataset: Any = open_dataset(table)  # Any: pylance leaves it untyped
+        self._dataset = dataset
+        self._moved = bool(snapshot.deferred)
+        with translating(table, "list the rows of"):
+            found = dataset.scanner(
+                columns=[],
+                fragments=[dataset.get_fragment(fragment) for fragment in fragments],
+                with_row_id=True,
+                with_row_address=True,
+                use_scalar_index=False,
+            ).to_table()
+        ids = found.column("_rowid").to_numpy()
+        order = np.argsort(ids, kind="stable")
+        self._ids: NDArray[np.uint64] = ids[order]
+        self._addresses: NDArray[np.uint64] = found.column("_rowaddr").to_numpy()[order]
+
+    def follow(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The addresses that live rows have now, of addresses at an earlier version; not on tables with stable row ids."""
+        if self._moved and len(addresses):
+            with translating(self._table, "follow rows of"):
+                moved = self._dataset.remap_row_addrs(pa.array(addresses, pa.uint64()))
+            addresses = addresses if moved is None else moved.drop_null().to_numpy()
+        return self.find(addresses)
+
+    def find(self, row_ids: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The addresses of live rows by their ids, ascending, each once."""
+        if not len(self._ids) or not len(row_ids):
+            return self._addresses[:0]
+        at = np.minimum(np.searchsorted(self._ids, row_ids), len(self._ids) - 1)
+        return distinct(self._addresses[at[self._ids[at] == row_ids]])

@@ -25,6 +25,11 @@ class SegmentPlace:
         self._folder = f"_indices/{uuid}"
 
     @property
+    def root(self) -> str:
+        """The root of the table whose folder it is in."""
+        return self._root
+
+    @property
     def identity(self) -> str:
         """Names the folder among all others."""
         return f"{self._root}/{self._folder}"

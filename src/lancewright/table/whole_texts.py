@@ -6,7 +6,7 @@ For an index that cannot be read or knows values of the past. Scores are those o
 from __future__ import annotations
 
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import lance
 import numpy as np
@@ -62,6 +62,14 @@ class WholeTexts:
     def close(self) -> None:
         """Take the folder away."""
         self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        """Use it in a ``with`` statement."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close it."""
+        self.close()
 
 
 def _allowed(dataset: Any, fragments: Sequence[Any], rows: RowFilter) -> np.ndarray[Any, Any] | None:

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 
     from lancewright.kinds.contract import IndexKind, Probe, Reader, RowNumbers, Spec
     from lancewright.kinds.segment.header import SegmentHeader
-    from lancewright.kinds.segment.store import Place
+    from lancewright.kinds.segment.store import BlockCache, Place
     from lancewright.model.segment_details import SegmentDetails
 
 _REBUILD = "Rebuild the index."
+_CHECKED_BYTES = 16 << 20
 
 
 def read_header(place: Place, details: SegmentDetails) -> SegmentHeader:
@@ -49,13 +50,20 @@ def read_header(place: Place, details: SegmentDetails) -> SegmentHeader:
 class OpenSegment:
     """One segment and its kind."""
 
-    def __init__(self, kind: IndexKind, spec: Spec, details: SegmentDetails, place: Place) -> None:
-        """Read the header; the kind's files are read when they are asked."""
+    def __init__(
+        self,
+        kind: IndexKind,
+        spec: Spec,
+        details: SegmentDetails,
+        place: Place,
+        cache: BlockCache | None = None,
+    ) -> None:
+        """Read the header; the kind's files are read when they are asked. A ``cache`` of its own makes it read from storage."""
         self._kind = kind
         self._spec = spec
         self._details = details
         header = read_header(place, details)
-        self._store = ReadingStore(place, header)
+        self._store = ReadingStore(place, header, cache)
         self.row_map = RowMap(header.fragments)
 
     @property
@@ -111,6 +119,13 @@ class OpenSegment:
             return no_masks(keys)
         file = self._store.open(MASKS_FILE)
         return masks_from_bytes(file.read(0, file.size), keys)
+
+    def check_files(self) -> None:
+        """Read every byte of the segment; raise CorruptIndexError when one is not as it was written."""
+        for name in self._store.names:
+            file = self._store.open(name)
+            for start in range(0, file.size, _CHECKED_BYTES):
+                file.read(start, min(_CHECKED_BYTES, file.size - start))
 
     def close(self) -> None:
         """Let the kind let go of what it holds."""

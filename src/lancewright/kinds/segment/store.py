@@ -170,6 +170,11 @@ class ReadingStore:
             raise CorruptIndexError(f"The segment has no file {name!r}", _REBUILD)
         return CheckedFile(self._place, entry, self._cache)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files the header lists."""
+        return tuple(entry.name for entry in self._header.files)
+
     def has(self, name: str) -> bool:
         """True when the header lists the file."""
         return self._header.file(name) is not None
