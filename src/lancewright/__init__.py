@@ -18,6 +18,7 @@ from lancewright.errors import (
     UnsupportedError,
 )
 from lancewright.kinds.plugins import register_kind
+from lancewright.maintain.policy import Policy
 from lancewright.model.predicate.expression import Expression, col
 from lancewright.model.request import IndexRequest
 from lancewright.model.text_query import Boolean, Match, Phrase
@@ -40,6 +41,7 @@ __all__ = [
     "NotFoundError",
     "Phrase",
     "Plan",
+    "Policy",
     "Receipt",
     "Search",
     "Table",

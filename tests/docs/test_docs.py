@@ -18,7 +18,8 @@ from lancewright import cli, errors, upkeep
 from lancewright.build.drop import DropReceipt
 from lancewright.build.receipt import IndexReceipt
 from lancewright.maintain.catch_up import CaughtUpIndex
-from lancewright.maintain.health import Advice, HealthGap, IndexHealth, SegmentHealth
+from lancewright.maintain.gaps import HealthGap
+from lancewright.maintain.health import Advice, IndexHealth, SegmentHealth
 from lancewright.maintain.merge import MergedIndex
 from lancewright.maintain.refresh import RefreshedIndex
 from lancewright.maintain.strays import Stray

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lancewright.cli import commands, upkeep
+from lancewright.cli import commands, maintain, upkeep
 from lancewright.cli.demo import run_demo
 from lancewright.errors import LancewrightError
 from lancewright.version import __version__
@@ -42,6 +42,8 @@ app.command("merge")(upkeep.merge)
 app.command("compact")(upkeep.compact)
 app.command("catch-up")(upkeep.catch_up)
 app.command("cleanup")(upkeep.cleanup)
+app.command("maintain")(maintain.maintain)
+app.command("policy")(maintain.policy)
 app.command("kinds")(commands.kinds)
 app.command("demo")(run_demo)
 

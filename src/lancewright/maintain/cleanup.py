@@ -7,14 +7,18 @@ found in one of the two.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from lancewright.errors import InvalidRequestError
 from lancewright.maintain.builds import read_builds, remove_builds
 from lancewright.maintain.strays import Stray, find_strays, has_detached_versions
+from lancewright.observe.events import FilesRemoved
+from lancewright.observe.sinks import NullSink
 from lancewright.table.old_versions import explain_old_versions, remove_old_versions
 from lancewright.table.references import References, list_branch_points, list_versions, read_references
 from lancewright.table.stored_files import delete_stored_files, list_stored_files
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
     from lancewright.maintain.builds import KnownBuild
     from lancewright.maintain.strays import FileKind
+    from lancewright.observe.sinks import Sink
     from lancewright.table.location import TableRef
     from lancewright.table.old_versions import DoomedFile
     from lancewright.table.stored_files import StoredFile
@@ -137,18 +142,28 @@ def plan_cleanup(table: TableRef, rules: CleanupRules | None = None) -> CleanupP
     )
 
 
-def clean_up(table: TableRef, rules: CleanupRules | None = None, sleep: Sleep = time.sleep) -> CleanupReceipt:
+def clean_up(
+    table: TableRef,
+    rules: CleanupRules | None = None,
+    sink: Sink | None = None,
+    sleep: Sleep = time.sleep,
+) -> CleanupReceipt:
     """Remove old versions, then what nobody needs."""
     started = time.monotonic()
     chosen = rules or CleanupRules()
+    tell = partial(_tell, sink or NullSink(), f"cleanup-{uuid.uuid4().hex[:12]}")
     before = _look(table, chosen)
     doomed = _doomed(table, before, chosen)
     if doomed.versions:
         remove_old_versions(table, doomed.versions)
+        tell("old versions", len(doomed.versions))
     look = _look(table, chosen, sleep)
     strays = _strays(look, chosen, read_references(table))
     failed = delete_stored_files(table, (stray.path for stray in strays))
-    remove_builds(table, [build for build in look.builds if build.state == "over"])
+    tell("files that nobody uses", len(strays) - len(failed))
+    over = [build for build in look.builds if build.state == "over"]
+    remove_builds(table, over)
+    tell("journals of builds that are over", len(over))
     left = failed.union(file.path for file in look.stored)
     gone = tuple(stray for stray in _doomed_strays(doomed.files) if stray.path not in left)
     gone += tuple(stray for stray in strays if stray.path not in failed)
@@ -161,6 +176,11 @@ def clean_up(table: TableRef, rules: CleanupRules | None = None, sleep: Sleep = 
         failed=tuple(sorted(failed)),
         notes=_notes(look, doomed),
     )
+
+
+def _tell(sink: Sink, job_id: str, what: str, count: int) -> None:
+    if count:
+        sink.record(FilesRemoved(job_id=job_id, what=what, count=count))
 
 
 def _look(table: TableRef, rules: CleanupRules, claim_sleep: Sleep | None = None) -> _Look:

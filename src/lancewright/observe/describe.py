@@ -11,6 +11,7 @@ from lancewright.observe.events import (
     BuildPlanned,
     CommitConflicted,
     Event,
+    FilesRemoved,
     FragmentsCompacted,
     IndexCommitted,
     IndexDropped,
@@ -18,8 +19,11 @@ from lancewright.observe.events import (
     ModelTrained,
     ReuseTrimmed,
     SegmentReused,
+    SettingChanged,
     StageFinished,
     StageStarted,
+    StepFinished,
+    StepStarted,
     TaskFailed,
     TaskFinished,
 )
@@ -79,6 +83,20 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"Compacted {_fragments(event.fragments)} as version {event.version}{later}."
         case ReuseTrimmed():
             return f"No segment waits for a deferred compaction any more; the table is now at version {event.version}."
+        case SettingChanged():
+            done = (
+                f"Set the table's {event.key} to {event.value!r}"
+                if event.value
+                else f"Removed the table's {event.key}"
+            )
+            return f"{done}."
+        case FilesRemoved():
+            return f"Removed {event.what}: {event.count:,}."
+        case StepStarted():
+            return f"Step {event.verb} of maintaining {event.table} started."
+        case StepFinished():
+            told = f": {_sentence(event.problem)}" if event.problem else "."
+            return f"Step {event.verb} ended, {event.outcome}{told}"
         case _:
             return describe_fields(event)
 
