@@ -9,8 +9,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from lancewright.maintain.judgement import TRANSLATED_BY_REWRITE, is_waiting
 from lancewright.maintain.merge_plan import MergeRules, choose_groups
 from lancewright.model.coverage import measure_coverage
+from lancewright.model.segment_details import is_ours
 from lancewright.table.conflict import find_overlap
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ def find_due(snapshot: TableSnapshot, policy: Policy) -> tuple[str, ...]:
     """The steps of a policy that may have something to do."""
     looks = {
         "compact": policy.compact and _may_compact(snapshot, policy),
-        "catch_up": policy.catch_up and bool(snapshot.deferred),
+        "catch_up": policy.catch_up and _may_catch_up(snapshot),
         "refresh": policy.refresh and any(_may_refresh(snapshot, index) for index in snapshot.indexes),
         "merge": policy.merge and any(_may_merge(index) for index in snapshot.indexes),
     }
@@ -37,6 +39,20 @@ def _may_compact(snapshot: TableSnapshot, policy: Policy) -> bool:
     )
     return any(deleted) or any(
         count >= policy.fragments_min for count in _small_neighbours(snapshot, policy.rows_per_fragment)
+    )
+
+
+def _may_catch_up(snapshot: TableSnapshot) -> bool:
+    """True when a segment waits that can be written anew, or when none waits any more and the notes can go."""
+    if not snapshot.deferred:
+        return False
+    waiting = {segment.uuid for segment in snapshot.segments if is_waiting(segment, snapshot.deferred)} - {
+        segment.uuid for segment in snapshot.segments if segment.is_system
+    }
+    return not waiting or any(
+        segment.uuid in waiting and (index.kind in TRANSLATED_BY_REWRITE or is_ours(segment.type_url))
+        for index in snapshot.indexes
+        for segment in index.segments
     )
 
 
