@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -344,3 +347,46 @@ def test_a_policy_is_shown_changed_and_reset_by_its_command(
     assert "2592000" in shown[1]
     document = json.loads(reset[1])
     assert (document["merge"], document["older_than_s"], document["seconds_max"]) == (False, 7 * 86_400, None)
+
+
+def test_an_idle_command_starts_no_spark(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
+    until_idle(uri)
+
+    code, told, errors = command(
+        capsys, "maintain", uri, "--master", "no-such-master", "--set", "rows_per_fragment=350"
+    )
+
+    assert (code, errors) == (0, "")
+    assert "nothing was due" in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_watch_repeats_its_run_and_ends_well_with_a_signal(uri: str, number: int) -> None:
+    arguments = ["maintain", uri, "--local", "--watch", "0.2", "--json", "--set", "rows_per_fragment=350"]
+    program = "import sys; from lancewright.cli import main; main(sys.argv[1:])"
+    watch = subprocess.Popen([sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, text=True)
+    assert watch.stdout is not None
+
+    first = json.loads(watch.stdout.readline())
+    append(uri, 50_000)
+    while not any(step["outcome"] == "done" for step in json.loads(watch.stdout.readline())["steps"]):
+        pass
+    watch.send_signal(number)
+
+    assert watch.wait(timeout=60) == 0
+    assert {step["verb"] for step in first["steps"]} >= {"compact", "refresh", "cleanup"}
+    watch.stdout.close()
+    deadline = 5
+    while deadline and open_table(uri).plan_refresh().works:
+        open_table(uri).maintain(SMALL)
+        deadline -= 1
+    assert all(info.coverage.is_complete for info in open_table(uri).indexes())
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--watch", "0"), ("--watch", "5", "--dry-run"), ("--set", "older_than=soon")]
+)
+def test_a_command_that_makes_no_sense_is_refused(
+    uri: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    assert command(capsys, "maintain", uri, "--local", *arguments)[0] == 2

@@ -1,6 +1,6 @@
 """Two writers and two maintainers, each a process, on one table: no row is lost, no answer is wrong, no error is anything but a conflict.
 
-``LANCEWRIGHT_TOGETHER_SECONDS`` says how long each of the tests goes on (8).
+``LANCEWRIGHT_TOGETHER_SECONDS`` says how long each of the tests goes on (5).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.together_program import outcome, start
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = float(os.environ.get("LANCEWRIGHT_TOGETHER_SECONDS", "8"))
+SECONDS = float(os.environ.get("LANCEWRIGHT_TOGETHER_SECONDS", "5"))
 # Indexes that are carried over by deferring, on executors; by Lance itself, in its commit; and on stable row ids.
 WORLDS: dict[str, tuple[bool, tuple[tuple[Any, str], ...]]] = {
     "deferred": (False, (("number", "btree"), ("other", "bitmap"), (["text", "number"], "composite"))),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,8 +29,10 @@ from lancewright.cli.commands import (
 )
 from lancewright.cli.upkeep import ADVICE_DUE, DryRun
 from lancewright.errors import InvalidRequestError, LancewrightError
+from lancewright.maintain.maintain import find_idle
 from lancewright.maintain.policy import is_age, policy_document, policy_from_fields
 from lancewright.report import upkeep as describe
+from lancewright.table.location import table_ref
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
     from lancewright.maintain.maintain import MaintainReceipt
     from lancewright.maintain.maintain_plan import MaintainPlan
     from lancewright.maintain.policy import Policy
+    from lancewright.table.location import TableRef
 
 Fields = Annotated[
     list[str] | None, typer.Option("--set", help="A field of the policy, NAME=VALUE; may be repeated.")
@@ -74,6 +79,12 @@ def maintain(
             "Leave out one of them." if dry_run else "Give a number of seconds above zero.",
         )
     given = _given(fields, max_seconds, max_bytes, max_tasks)
+    if not local and not dry_run and watch is None:
+        options = read_pairs(storage_option, "--storage-option", as_values=False)
+        idle = _look_apart(table_ref(uri, branch=branch, storage_options=options), given)
+        if idle is not None:
+            _end(_tell(idle, as_json=as_json))
+            return
     with open_table(
         uri, storage_option, branch, local=local or dry_run, master=master, events=events, quiet=as_json
     ) as table:
@@ -102,6 +113,12 @@ def policy(
         chosen = table.policy()
     document = policy_document(chosen)
     print_result(document, describe.describe_policy(document, f"Policy of {table.name}"), as_json=as_json)
+
+
+def _look_apart(ref: TableRef, given: dict[str, Any]) -> MaintainReceipt | None:
+    """Whether nothing is due, found out before Spark is started, in a process of its own: once Lance is open here, no JVM may be started."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(find_idle, ref, given).result()
 
 
 def _watch(table: lw.Table, given: dict[str, Any], pause_s: float, *, as_json: bool) -> int:

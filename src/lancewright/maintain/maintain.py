@@ -21,7 +21,7 @@ from lancewright.maintain.compact import CompactRules, compact_table
 from lancewright.maintain.due import find_due
 from lancewright.maintain.health import read_health
 from lancewright.maintain.merge import merge_indexes
-from lancewright.maintain.policy import POLICY_KEY, Policy, policy_from_json
+from lancewright.maintain.policy import POLICY_KEY, Policy, policy_from_fields, policy_from_json
 from lancewright.maintain.refresh import refresh_indexes
 from lancewright.maintain.step_outcomes import Done, tell
 from lancewright.observe.events import SettingChanged, StepFinished, StepStarted
@@ -29,7 +29,7 @@ from lancewright.table.config import remove_table_config, set_table_config
 from lancewright.table.snapshot_reader import read_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from lancewright.build.rounds import BuildOptions
     from lancewright.model.snapshot import TableSnapshot
@@ -142,6 +142,24 @@ def maintain_table(
     if is_thorough and chosen.thorough_every and not any(_is_left(step) for step in steps):
         return replace(receipt, version=_note_thorough(table, sink, now) or version)
     return receipt
+
+
+def find_idle(
+    table: TableRef, fields: Mapping[str, Any]
+) -> MaintainReceipt | None:  # Any: fields of a policy
+    """The receipt of a run that finds nothing due by the table's policy with these fields; None when it would go on."""
+    started = time.monotonic()
+    snapshot = read_snapshot(table.latest())
+    policy = policy_from_fields(fields, read_policy(snapshot))
+    if wants_thorough(snapshot, policy, time.time()) or find_due(snapshot, policy):
+        return None
+    return MaintainReceipt(
+        table=table.name,
+        version=snapshot.version,
+        seconds=time.monotonic() - started,
+        was_thorough=False,
+        steps=(),
+    )
 
 
 def wants_thorough(snapshot: TableSnapshot, policy: Policy, now: float) -> bool:

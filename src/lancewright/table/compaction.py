@@ -17,7 +17,7 @@ from lance.optimize import Compaction, CompactionTask, RewriteResult
 from pyroaring import FrozenBitMap
 
 from lancewright.errors import ConflictError
-from lancewright.table.lance_compat import is_commit_conflict, open_cause, translate_error, translating
+from lancewright.table.lance_compat import is_commit_conflict, open_cause, translating
 from lancewright.table.opening import open_dataset
 
 if TYPE_CHECKING:
@@ -86,15 +86,16 @@ def commit_compaction_alone(table: TableRef, results: Sequence[str]) -> int:
 
 @contextmanager
 def _committing(table: TableRef) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - translated, whatever it is
-        if is_commit_conflict(error):
+    with translating(table, "commit a compaction of"):
+        try:
+            yield
+        except Exception as error:
+            if not is_commit_conflict(error):
+                raise
             raise ConflictError(
                 f"Another writer changed fragments of {table.name} that were being compacted",
                 "Run the same call again.",
             ) from open_cause(error, table)
-        raise translate_error(error, table, "commit a compaction of") from open_cause(error, table)
 
 
 def _fragments(
