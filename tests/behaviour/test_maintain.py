@@ -95,15 +95,26 @@ def test_a_run_does_everything_that_is_due_and_then_nothing_is(uri: str) -> None
     assert problems(uri) == []
 
 
-def test_an_idle_run_reads_one_manifest_writes_nothing_and_asks_no_runner(uri: str) -> None:
+def test_an_idle_run_reads_one_manifest_writes_nothing_and_asks_no_runner(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     until_idle(uri)
     files = list_files(uri)
     sink = MemorySink()
+    opened: list[object] = []
+    really = lance.dataset
+
+    def count(*arguments: Any, **options: Any) -> lance.LanceDataset:
+        opened.append(arguments)
+        return really(*arguments, **options)
+
+    monkeypatch.setattr("lancewright.table.opening.lance.dataset", count)
 
     receipt = run(uri, runner=UnusedRunner(), sink=sink)
 
     assert (receipt.steps, receipt.was_thorough) == ((), False)
     assert receipt.is_complete
+    assert len(opened) == 1
     assert sink.events == ()
     assert list_files(uri) == files
 

@@ -27,7 +27,7 @@ def protect_waiting(table: TableRef, snapshot: TableSnapshot, sink: Sink, job_id
     if snapshot.config.get(DEFER_REMAP_KEY) == "true":
         return
     set_table_config(table, {DEFER_REMAP_KEY: "true", PROTECTED_KEY: "true"})
-    sink.record(SettingChanged(job_id=job_id, key=DEFER_REMAP_KEY, value="true"))
+    sink.record(SettingChanged(job_id=job_id, setting=DEFER_REMAP_KEY, value="true"))
 
 
 def end_protection(table: TableRef, sink: Sink, job_id: str) -> None:
@@ -39,4 +39,4 @@ def end_protection(table: TableRef, sink: Sink, job_id: str) -> None:
     keys = (PROTECTED_KEY,) if needed else (DEFER_REMAP_KEY, PROTECTED_KEY)
     unset_table_config(table, *keys)
     if not needed:
-        sink.record(SettingChanged(job_id=job_id, key=DEFER_REMAP_KEY, value=""))
+        sink.record(SettingChanged(job_id=job_id, setting=DEFER_REMAP_KEY, value=""))

@@ -85,9 +85,9 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             return f"No segment waits for a deferred compaction any more; the table is now at version {event.version}."
         case SettingChanged():
             done = (
-                f"Set the table's {event.key} to {event.value!r}"
+                f"Set the table's {event.setting} to {event.value!r}"
                 if event.value
-                else f"Removed the table's {event.key}"
+                else f"Removed the table's {event.setting}"
             )
             return f"{done}."
         case FilesRemoved():

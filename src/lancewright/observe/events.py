@@ -142,7 +142,7 @@ class ReuseTrimmed(Event):
 class SettingChanged(Event):
     """One commit set an entry of the table's config, or removed it: then ``value`` is empty."""
 
-    key: str
+    setting: str
     value: str
 
 
