@@ -1,6 +1,6 @@
 """Two writers and two maintainers, each a process, on one table: no row is lost, no answer is wrong, no error is anything but a conflict.
 
-``LANCEWRIGHT_TOGETHER_SECONDS`` says how long each of the tests goes on (5).
+``LANCEWRIGHT_TOGETHER_SECONDS`` says how long each of the tests goes on (3).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.together_program import outcome, start
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = float(os.environ.get("LANCEWRIGHT_TOGETHER_SECONDS", "5"))
+SECONDS = float(os.environ.get("LANCEWRIGHT_TOGETHER_SECONDS", "3"))
 # Indexes that are carried over by deferring, on executors; by Lance itself, in its commit; and on stable row ids.
 WORLDS: dict[str, tuple[bool, tuple[tuple[Any, str], ...]]] = {
     "deferred": (False, (("number", "btree"), ("other", "bitmap"), (["text", "number"], "composite"))),
@@ -61,7 +61,7 @@ def test_writers_and_maintainers_do_each_other_no_harm(tmp_path: Path, world: st
 
     assert wrong == []
     assert looks > 1
-    assert all(one["commits"] > 3 for one in written), written
+    assert all(one["commits"] > 1 for one in written), written
     assert all(set(one["errors"]) <= {"ConflictError"} for one in maintained), maintained
     assert any(one["done"].get("refresh") for one in maintained), maintained
     expected = {int(id_): generation for one in written for id_, generation in one["rows"].items()}

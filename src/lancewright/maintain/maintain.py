@@ -102,7 +102,7 @@ def store_policy(table: TableRef, policy: Policy | None, sink: Sink) -> None:
         remove_table_config(table, POLICY_KEY)
     else:
         set_table_config(table, {POLICY_KEY: text})
-    sink.record(SettingChanged(job_id=f"policy-{uuid4().hex[:12]}", key=POLICY_KEY, value=text))
+    sink.record(SettingChanged(job_id=f"policy-{uuid4().hex[:12]}", setting=POLICY_KEY, value=text))
 
 
 def maintain_table(
@@ -268,5 +268,5 @@ def _note_thorough(table: TableRef, sink: Sink, now: float) -> int | None:
         set_table_config(table, {THOROUGH_KEY: text})
     except LancewrightError:
         return None
-    sink.record(SettingChanged(job_id=f"maintain-{uuid4().hex[:12]}", key=THOROUGH_KEY, value=text))
+    sink.record(SettingChanged(job_id=f"maintain-{uuid4().hex[:12]}", setting=THOROUGH_KEY, value=text))
     return read_snapshot(table.latest()).version

@@ -87,7 +87,7 @@ def _tell_refresh(receipt: RefreshReceipt) -> Done:
     rows = sum(index.rows for index in busy)
     return Done(
         did_something=bool(busy),
-        told=f"{rows:,} rows indexed, of {len(busy):,} indexes" if busy else "every index was current",
+        told=f"{rows:,} rows indexed, in {len(busy):,} indexes" if busy else "every index was current",
         put_off=receipt.put_off,
         # Health tells of indexes whose kind cannot be read here, if rows are scanned for want of them.
         problems=tuple(
