@@ -224,7 +224,8 @@ class Upkeep(RuleBasedStateMachine):
         assert {step.error for step in receipt.failed} <= {"UnsupportedError"}
         self.floor = self.dataset.version
         if receipt.is_complete:
-            self.assert_current()
+            # Not that they are current: without the old versions that were cleaned up, a list may be doubted.
+            assert all(info.coverage.is_complete for info in self.table.indexes())
             snapshot = self.table.snapshot()
             if "compact" not in find_due(snapshot, policy):
                 # What the manifest does not show would never be compacted.
