@@ -9,13 +9,14 @@ import pytest
 
 import lancewright as lw
 from lancewright.build.rounds import BuildOptions
-from lancewright.errors import InvalidRequestError, UnsupportedError
+from lancewright.errors import CorruptIndexError, InvalidRequestError, UnsupportedError
 from lancewright.maintain.catch_up import catch_up, plan_catch_up, trim_reuse
 from lancewright.maintain.compact import CompactRules, compact_table, plan_compact
 from lancewright.model.coverage import measure_coverage
 from lancewright.observe.sinks import MemorySink
 from lancewright.runtime.local_runner import LocalRunner
 from lancewright.table.commit import IndexChange, commit_segments
+from lancewright.table.compaction import commit_compaction_alone, plan_compaction, run_compaction
 from lancewright.table.location import table_ref
 from lancewright.table.snapshot_reader import read_snapshot
 from support.busy_table import (
@@ -243,6 +244,20 @@ def test_old_values_do_not_come_back_through_catching_up(tmp_path: Path, kind: s
     assert_true(uri, kind)
     follow(uri)
     assert_true(uri, kind)
+
+
+def test_a_commit_that_lance_gives_up_on_is_an_error_of_ours(tmp_path: Path) -> None:
+    uri = busy_table(str(tmp_path / "table"), stable_row_ids=True).uri
+    create(uri, "bitmap")
+    table = table_ref(uri)
+    parts = plan_compaction(table, {"target_rows_per_fragment": 350})
+    results = [run_compaction(table, part.text) for part in parts]
+    version = lance.dataset(uri).version
+
+    with pytest.raises(CorruptIndexError):
+        commit_compaction_alone(table, results)  # `choose_way` would not have it, on stable row ids
+
+    assert lance.dataset(uri).version == version
 
 
 def test_a_range_sorted_index_stays_one_and_loses_no_range(tmp_path: Path) -> None:
