@@ -10,7 +10,7 @@
   one after the other, and ``table.catch_up``.
 - idle: a run of ``maintain`` that finds nothing due. Contender: opening the table with pylance.
 
-Every contender starts from the same version of the table, and the answers are compared afterwards. Start-up of Spark is not counted. The
+Every run has a copy of the table of its own, and the answers are compared afterwards. Start-up of Spark is not counted. The
 figures are medians; look at the ratios, the machine is shared.
 """
 
@@ -43,77 +43,82 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from lancewright.model.index import Segment
+
 CORES = 2
 FRAGMENTS = 64
 BATCH_ROWS = 500_000
 ASKED = ("key < 2000000000000000", "key BETWEEN 7 AND 90000000000000000", "key IS NULL")
-Contender = Callable[[], object]
+Contender = Callable[[lw.Table], object]
 
 
 class Bench:
-    """One table, which every contender finds as it was."""
+    """One table, of which every contender gets a copy as it was."""
 
     def __init__(self, folder: Path, rows: int, repeats: int) -> None:
-        """Write the table and start Spark."""
+        """Start Spark and write the table."""
         # Before Lance is opened: starting a JVM forks.
         self.spark: SparkSession = embedded_session(f"local[{CORES}]", driver_memory="2g")
+        self.folder = folder
         self.uri = str(folder / "table.lance")
         self.rows = rows
         self.repeats = repeats
         lance.write_dataset(_batches(rows), self.uri, schema=_SCHEMA, max_rows_per_file=-(-rows // FRAGMENTS))
-        self.table = lw.open(self.uri, spark=self.spark, progress=False)
+        self.table = self.open(self.uri)
         self.run_empty_jobs()
 
-    def run_empty_jobs(self) -> None:
+    def open(self, uri: str) -> lw.Table:
+        """A table on Spark."""
+        return lw.open(uri, spark=self.spark, progress=False)
+
+    def run_empty_jobs(self, _table: lw.Table | None = None) -> None:
         """Two jobs of one task each that do nothing."""
         for _ in range(2):
             SparkRunner(self.spark).map(
                 Job(worker=_do_nothing, settings=None), [Task(id="nothing", payload=None, label="")], _ignore
             )
 
-    def interleave(self, contenders: dict[str, Contender], base: int) -> dict[str, list[float]]:
-        """Run every contender in turn, each from version ``base``; the seconds of each run, and equal answers."""
+    def interleave(self, contenders: dict[str, Contender]) -> dict[str, list[float]]:
+        """Run every contender in turn, each on a copy; the seconds of each run. The answers have to be right."""
         seconds: dict[str, list[float]] = {name: [] for name in contenders}
         for _ in range(self.repeats):
             for name, contender in contenders.items():
-                lance.dataset(self.uri, version=base).restore()
+                copy = self.folder / "copy.lance"
+                # A restored table would not do: its history does not tell what its segments hold.
+                shutil.copytree(self.uri, copy, copy_function=_link)
+                table = self.open(str(copy))
                 started = time.perf_counter()
-                contender()
+                contender(table)
                 seconds[name].append(time.perf_counter() - started)
-                self._check(name)
+                _check(name, str(copy))
+                shutil.rmtree(copy)
         return seconds
 
-    def _check(self, name: str) -> None:
-        dataset = lance.dataset(self.uri)
-        for where in ASKED:
-            found, scanned = (
-                dataset.scanner(filter=where, columns=["key"], use_scalar_index=asks).count_rows()
-                for asks in (True, False)
-            )
-            assert found == scanned, f"{name}: {where}: {found} instead of {scanned}"
-
-    def version(self) -> int:
-        """The latest version."""
-        return int(lance.dataset(self.uri).version)
+    def make_segments(self, count: int) -> None:
+        """Give the table an index of so many segments."""
+        self.table.create_index(
+            "key", kind="btree", name="bench", layout="fragment", segments=count, replace=True
+        )
+        assert len(_segments(self.table)) == count
 
 
 def bench_refresh(bench: Bench) -> None:
     """A refresh of one per cent, a build, and two empty jobs."""
     bench.table.create_index("key", kind="btree", name="bench")
     lance.write_dataset(_batches(bench.rows // 100, seed=9), bench.uri, mode="append")
-    base = bench.version()
     read: list[int] = []
 
-    def refresh() -> None:
-        (index,) = bench.table.refresh().indexes
+    def refresh(table: lw.Table) -> None:
+        (index,) = table.refresh().indexes
+        assert (index.rewritten, index.rebuilt) == (0, 0), index
         read.append(index.rows)
 
     contenders: dict[str, Contender] = {
-        "build": lambda: bench.table.create_index("key", kind="btree", name="bench", replace=True),
+        "build": lambda table: table.create_index("key", kind="btree", name="bench", replace=True),
         "refresh": refresh,
         "two empty jobs": bench.run_empty_jobs,
     }
-    seconds = bench.interleave(contenders, base)
+    seconds = bench.interleave(contenders)
     assert set(read) == {bench.rows // 100}, f"it read {read} rows"
     build, refreshed, empty = (statistics.median(seconds[name]) for name in contenders)
     _print(
@@ -125,18 +130,18 @@ def bench_refresh(bench: Bench) -> None:
 
 def bench_merge(bench: Bench) -> None:
     """Many segments into one."""
-    base = _segments(bench, FRAGMENTS)
+    bench.make_segments(FRAGMENTS)
 
-    def merge_with_pylance() -> None:
-        dataset = lance.dataset(bench.uri)
-        merged = dataset.merge_existing_index_segments(_lance_segments(bench))
+    def merge_with_pylance(table: lw.Table) -> None:
+        dataset = lance.dataset(table.name)
+        merged = dataset.merge_existing_index_segments(_lance_segments(table))
         dataset.commit_existing_index_segments("bench", "key", [merged])
 
-    contenders: dict[str, Contender] = {
-        "pylance": merge_with_pylance,
-        "lancewright": lambda: bench.table.merge("bench", segments=1),
-    }
-    seconds = bench.interleave(contenders, base)
+    def merge(table: lw.Table) -> None:
+        table.merge("bench", segments=1)
+        assert len(_segments(table)) == 1
+
+    seconds = bench.interleave({"pylance": merge_with_pylance, "lancewright": merge})
     ratio = statistics.median(seconds["lancewright"]) / statistics.median(seconds["pylance"])
     _print(
         f"Merge of {FRAGMENTS} B-tree segments of {bench.rows:,} rows into one",
@@ -147,24 +152,27 @@ def bench_merge(bench: Bench) -> None:
 
 def bench_catch_up(bench: Bench) -> None:
     """Segments that wait, few and many."""
+    # Compacted once for all of them, an index would have nothing left to wait for.
+    fresh = bench.folder / "fresh.lance"
+    shutil.copytree(bench.uri, fresh, copy_function=_link)
     for count in (4, 16, FRAGMENTS // 2):
-        _segments(bench, count)
+        shutil.rmtree(bench.uri)
+        shutil.copytree(fresh, bench.uri, copy_function=_link)
+        bench.make_segments(count)
         lance.dataset(bench.uri).optimize.compact_files(
             target_rows_per_fragment=2 * bench.rows // FRAGMENTS, defer_index_remap=True
         )
-        base = bench.version()
 
-        def catch_up_with_pylance() -> None:
-            dataset = lance.dataset(bench.uri)
-            new = [dataset.merge_existing_index_segments([old]) for old in _lance_segments(bench)]
+        def catch_up_with_pylance(table: lw.Table) -> None:
+            dataset = lance.dataset(table.name)
+            new = [dataset.merge_existing_index_segments([old]) for old in _lance_segments(table)]
             dataset.commit_existing_index_segments("bench", "key", new)
 
-        def catch_up(count: int = count) -> None:
-            (index,) = bench.table.catch_up().indexes
+        def catch_up(table: lw.Table, count: int = count) -> None:
+            (index,) = table.catch_up().indexes
             assert (index.rewritten, index.waiting) == (count, 0), index
 
-        contenders: dict[str, Contender] = {"pylance": catch_up_with_pylance, "lancewright": catch_up}
-        seconds = bench.interleave(contenders, base)
+        seconds = bench.interleave({"pylance": catch_up_with_pylance, "lancewright": catch_up})
         ours = statistics.median(seconds["lancewright"])
         _print(
             f"Catching up with {count} segments of {bench.rows:,} rows",
@@ -178,15 +186,16 @@ def bench_catch_up(bench: Bench) -> None:
 
 def bench_idle(bench: Bench) -> None:
     """A run that finds nothing."""
-    _segments(bench, 4)
+    bench.make_segments(4)
     policy = lw.Policy(rows_per_fragment=bench.rows // FRAGMENTS, merge=False)
     bench.table.maintain(policy)
-    assert bench.table.maintain(policy).steps == ()
-    contenders: dict[str, Contender] = {
-        "open with pylance": lambda: lance.dataset(bench.uri),
-        "idle maintain": lambda: bench.table.maintain(policy),
-    }
-    seconds = bench.interleave(contenders, bench.version())
+
+    def maintain(table: lw.Table) -> None:
+        assert table.maintain(policy).steps == ()
+
+    seconds = bench.interleave(
+        {"open with pylance": lambda table: lance.dataset(table.name), "idle maintain": maintain}
+    )
     idle, opened = (statistics.median(seconds[name]) for name in ("idle maintain", "open with pylance"))
     _print("A run that finds nothing due", seconds, {"idle_of_open": idle / opened})
 
@@ -212,16 +221,27 @@ def main() -> None:
             shutil.rmtree(folder)
 
 
-def _segments(bench: Bench, count: int) -> int:
-    """An index of so many segments; the version that has it."""
-    bench.table.create_index(
-        "key", kind="btree", name="bench", layout="fragment", segments=count, replace=True
-    )
-    return bench.version()
+def _segments(table: lw.Table) -> tuple[Segment, ...]:
+    return table.snapshot().segments_named("bench")
 
 
-def _lance_segments(bench: Bench) -> list[Any]:  # Any: pylance ships no types for it
-    return [segment_to_lance(segment) for segment in bench.table.snapshot().segments_named("bench")]
+def _lance_segments(table: lw.Table) -> list[Any]:  # Any: pylance ships no types for it
+    return [segment_to_lance(segment) for segment in _segments(table)]
+
+
+def _link(source: str, target: str) -> None:
+    """Lance never writes to a file twice, but for its hint of the latest version."""
+    (shutil.copy2 if "_versions" in source else os.link)(source, target)
+
+
+def _check(name: str, uri: str) -> None:
+    dataset = lance.dataset(uri)
+    for where in ASKED:
+        found, scanned = (
+            dataset.scanner(filter=where, columns=["key"], use_scalar_index=asks).count_rows()
+            for asks in (True, False)
+        )
+        assert found == scanned, f"{name}: {where}: {found} instead of {scanned}"
 
 
 _SCHEMA = pa.schema([("key", pa.int64())])
