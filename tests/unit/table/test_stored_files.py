@@ -25,7 +25,7 @@ def test_a_folder_that_goes_while_files_are_listed_is_no_error(
     really = os.scandir
 
     def scan(folder: Any) -> Any:
-        if os.fspath(folder).endswith("gone"):
+        if not isinstance(folder, int) and os.fspath(folder).endswith("gone"):
             shutil.rmtree(folder)
         return really(folder)
 
