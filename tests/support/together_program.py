@@ -1,4 +1,4 @@
-"""One process of several on one table, for so many seconds: a writer of its own rows, or a maintainer. Prints what became of it, as JSON."""
+"""One process of several on one table, for so many seconds: a writer of its own rows, or a maintainer. Leaves what became of it in a file beside the table."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ ROWS_PER_APPEND = 40
 POLICY = {"rows_per_fragment": 400, "older_than": timedelta(seconds=30), "orphan_age": timedelta(seconds=60)}
 
 
-def start(role: str, uri: str, number: int, seconds: float) -> subprocess.Popen[str]:
+def start(role: str, uri: str, number: int, seconds: float) -> subprocess.Popen[bytes]:
     """Start a process in the background."""
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(
         [sys.executable, __file__, role, uri, str(number), str(seconds)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=Path(f"{uri}.{role}{number}.err").open("w"),
-        text=True,
     )
 
 
-def outcome(process: subprocess.Popen[str], timeout_s: float) -> dict[str, Any]:
-    """Wait for its end and return what it printed last."""
-    told, _ = process.communicate(timeout=timeout_s)
+def outcome(process: subprocess.Popen[bytes], timeout_s: float) -> dict[str, Any]:
+    """Wait for its end and return what it left."""
+    process.wait(timeout=timeout_s)
     assert isinstance(process.args, list)
     _, _, role, uri, number, _ = process.args
     assert process.returncode == 0, Path(f"{uri}.{role}{number}.err").read_text()[-4000:]
-    return dict(json.loads(told.strip().splitlines()[-1]))
+    return dict(json.loads(Path(f"{uri}.{role}{number}.json").read_text()))
 
 
 def write(uri: str, number: int, seconds: float) -> dict[str, Any]:
@@ -103,4 +102,5 @@ def maintain(uri: str, _number: int, seconds: float) -> dict[str, Any]:
 if __name__ == "__main__":
     role, uri, number, seconds = sys.argv[1:]
     result = {"writer": write, "maintainer": maintain}[role](uri, int(number), float(seconds))
-    sys.stdout.write(json.dumps(result) + "\n")
+    # Not through a pipe: one that nobody reads yet is full after some thousand rows.
+    Path(f"{uri}.{role}{number}.json").write_text(json.dumps(result))
