@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from lancewright.kinds.plugins import register_kind
+    from lancewright.maintain.policy import Policy
     from lancewright.model.predicate.expression import Expression, col
     from lancewright.model.request import IndexRequest
     from lancewright.model.text_query import Boolean, Match, Phrase
@@ -45,6 +46,7 @@ __all__ = [
     "NotFoundError",
     "Phrase",
     "Plan",
+    "Policy",
     "Receipt",
     "Search",
     "Table",
@@ -73,6 +75,7 @@ _HOMES = {
     "Match": "lancewright.model.text_query",
     "NotFoundError": "lancewright.errors",
     "Phrase": "lancewright.model.text_query",
+    "Policy": "lancewright.maintain.policy",
     "Plan": "lancewright.api",
     "Receipt": "lancewright.api",
     "Search": "lancewright.query.search.search",

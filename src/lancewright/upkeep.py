@@ -1,10 +1,10 @@
-"""The verbs that keep indexes true, as ``Table`` offers them: health, refresh, merge, compact, catch up, cleanup, verify. Each calls one function of ``maintain``."""
+"""The verbs that keep indexes true, as ``Table`` offers them: health, refresh, merge, compact, catch up, cleanup, verify, maintain. Each calls one function of ``maintain``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from lancewright.build.rounds import BuildOptions
 from lancewright.errors import InvalidRequestError
@@ -29,21 +29,34 @@ from lancewright.maintain.compact import (
     plan_compact,
 )
 from lancewright.maintain.health import Health, read_health
+from lancewright.maintain.maintain import (
+    MaintainReceipt,
+    maintain_table,
+    read_policy,
+    store_policy,
+)
+from lancewright.maintain.maintain_plan import MaintainPlan, plan_maintain
 from lancewright.maintain.merge import MergePlan, MergeReceipt, merge_indexes, plan_merge
 from lancewright.maintain.merge_plan import MergeRules
+from lancewright.maintain.policy import Policy
 from lancewright.maintain.refresh import RefreshPlan, RefreshReceipt, plan_refresh, refresh_indexes
 from lancewright.maintain.verify import Repairs, VerifyReceipt, VerifyRequest, verify_indexes
 from lancewright.model.request import require_type
 from lancewright.report import tables, upkeep, verifying
 from lancewright.report.shown import Shown
+from lancewright.table.snapshot_reader import read_snapshot
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from lancewright.maintain.compact import Remap
+    from lancewright.maintain.compact_way import Remap
     from lancewright.observe.sinks import FanOutSink
     from lancewright.runtime.runner import Runner
     from lancewright.table.location import TableRef
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -134,6 +147,22 @@ class VerifyReport(Shown, VerifyReceipt):
         return verifying.describe_verify(self)
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MaintainReport(Shown, MaintainReceipt):
+    """What one run of ``maintain`` did, step by step."""
+
+    def _grids(self) -> tuple[tables.Grid, ...]:
+        return upkeep.describe_maintain(self)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PlannedMaintain(Shown, MaintainPlan):
+    """What a run of ``maintain`` would do; nothing was written."""
+
+    def _grids(self) -> tuple[tables.Grid, ...]:
+        return upkeep.describe_maintain_plan(self)
+
+
 class UpkeepVerbs:
     """Mixed into ``Table``."""
 
@@ -186,7 +215,7 @@ class UpkeepVerbs:
         """Write small fragments, and those with many deleted rows, as fewer, and carry every index over.
 
         ``remap="rewrite"`` ends with segments that hold the new row addresses, ``"reuse"`` leaves segments alone and has readers
-        translate until ``catch_up``. Without it ``rewrite`` is done, in the way that suits the row ids and the kinds.
+        translate until ``catch_up``, ``"drop"`` leaves them without the new fragments until ``refresh``. Without it ``rewrite`` is done, in the way that suits the row ids and the kinds.
         """
         rules = CompactRules(remap=remap, rows_per_fragment=rows_per_fragment, deleted_share=deleted_share)
         with self._sinks() as sink:
@@ -218,7 +247,9 @@ class UpkeepVerbs:
         Tagged versions, those a branch starts from, and all that a running build wrote or reads stay.
         """
         rules = CleanupRules(older_than=older_than, orphan_age=orphan_age)
-        return CleanupReport(**_fields(clean_up(self._ref, rules)))
+        with self._sinks() as sink:
+            done = clean_up(self._ref, rules, sink)
+        return CleanupReport(**_fields(done))
 
     def plan_cleanup(
         self, *, older_than: timedelta = OLDER_THAN, orphan_age: timedelta = ORPHAN_AGE
@@ -252,6 +283,56 @@ class UpkeepVerbs:
         with self._sinks() as sink:
             done = verify_indexes(self._ref, self._runner, sink, BuildOptions(), request)
         return VerifyReport(**_fields(done))
+
+    @overload
+    def maintain(
+        self,
+        policy: Policy | None = ...,
+        *,
+        dry_run: Literal[False] = ...,
+        is_stopped: Callable[[], bool] = ...,
+    ) -> MaintainReport: ...
+
+    @overload
+    def maintain(
+        self,
+        policy: Policy | None = ...,
+        *,
+        dry_run: Literal[True],
+        is_stopped: Callable[[], bool] = ...,
+    ) -> PlannedMaintain: ...
+
+    def maintain(
+        self,
+        policy: Policy | None = None,
+        *,
+        dry_run: bool = False,
+        is_stopped: Callable[[], bool] = _never,
+    ) -> MaintainReport | PlannedMaintain:
+        """Compact, catch up, refresh, merge and clean up, as far as each is due and the policy wants and allows it.
+
+        Without ``policy`` the table's own is used, or the default one. A step that fails keeps none of the others from running; it
+        is told. ``dry_run=True`` says what would be done. The run ends after the piece of work at hand when ``is_stopped`` says so.
+        """
+        require_type("dry_run", dry_run, bool)
+        if policy is not None:
+            require_type("policy", policy, Policy)
+        if dry_run:
+            return PlannedMaintain(**_fields(plan_maintain(self._ref, policy)))
+        with self._sinks() as sink:
+            done = maintain_table(self._ref, self._runner, sink, BuildOptions(), policy, is_stopped)
+        return MaintainReport(**_fields(done))
+
+    def policy(self) -> Policy:
+        """The policy stored in the table, or the default one."""
+        return read_policy(read_snapshot(self._ref.latest()))
+
+    def set_policy(self, policy: Policy | None) -> None:
+        """Store a policy in the table's own config, for every ``maintain`` that is given none; None takes it away."""
+        if policy is not None:
+            require_type("policy", policy, Policy)
+        with self._sinks() as sink:
+            store_policy(self._ref, policy, sink)
 
     def _sinks(self) -> FanOutSink:
         raise NotImplementedError

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,22 @@ def test_the_plan_lists_every_file_and_byte_that_the_cleanup_then_removes(uri: s
     assert strays(uri) == []
     assert not Path(uri, "_lancewright").exists()
     assert clean(uri).files == ()
+
+
+def test_versions_that_another_cleanup_takes_meanwhile_are_a_conflict(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def vanish(_table: object) -> None:
+        raise lw.NotFoundError("a manifest is gone", "Look again.")
+
+    monkeypatch.setattr("lancewright.maintain.cleanup.list_versions", vanish)
+
+    with pytest.raises(lw.ConflictError, match="Another cleanup"):
+        clean(uri)
+    table = table_of(uri)
+    shutil.rmtree(uri)
+    with pytest.raises(lw.NotFoundError):
+        table.cleanup()
 
 
 def test_nothing_young_goes_and_dead_builds_can_be_resumed_until_they_are_old(uri: str) -> None:

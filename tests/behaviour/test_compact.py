@@ -9,13 +9,14 @@ import pytest
 
 import lancewright as lw
 from lancewright.build.rounds import BuildOptions
-from lancewright.errors import InvalidRequestError, UnsupportedError
+from lancewright.errors import CorruptIndexError, InvalidRequestError, UnsupportedError
 from lancewright.maintain.catch_up import catch_up, plan_catch_up, trim_reuse
 from lancewright.maintain.compact import CompactRules, compact_table, plan_compact
 from lancewright.model.coverage import measure_coverage
 from lancewright.observe.sinks import MemorySink
 from lancewright.runtime.local_runner import LocalRunner
 from lancewright.table.commit import IndexChange, commit_segments
+from lancewright.table.compaction import commit_compaction_alone, plan_compaction, run_compaction
 from lancewright.table.location import table_ref
 from lancewright.table.snapshot_reader import read_snapshot
 from support.busy_table import (
@@ -28,6 +29,7 @@ from support.busy_table import (
     wrong_answers,
     wrong_index_answers,
 )
+from support.eager_scans import assert_equal_to_a_full_scan
 from support.runners import BusyRunner
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ def compact(
 ) -> CompactReceipt:
     rules = CompactRules(remap=remap, rows_per_fragment=rows)  # type: ignore[arg-type] # as a caller may
     return compact_table(table_ref(uri), runner or LocalRunner(), MemorySink(), NO_WAIT, rules)
+
+
+def die() -> None:
+    raise RuntimeError("killed")
 
 
 def follow(uri: str) -> CatchUpReceipt:
@@ -109,6 +115,87 @@ def test_with_reuse_segments_stay_until_they_are_caught_up_with(tmp_path: Path, 
     assert_true(uri, kind)
 
 
+@EVERY_KIND
+def test_with_drop_segments_stay_and_cover_the_new_fragments_no_more(tmp_path: Path, kind: str) -> None:
+    uri = busy_table(str(tmp_path / "table")).uri
+    create(uri, kind)
+    delete(uri)
+    segments = {segment.uuid for segment in read_snapshot(table_ref(uri)).segments_named("ours")}
+
+    receipt = compact(uri, "drop")
+
+    snapshot = read_snapshot(table_ref(uri))
+    index = snapshot.index("ours")
+    assert index is not None
+    assert (receipt.remap, receipt.refreshed, notes(uri)) == ("drop", None, 0)
+    assert receipt.fragments_after < receipt.fragments_before == 8
+    assert {segment.uuid for segment in index.segments} == segments
+    assert measure_coverage(snapshot, index).covered_rows == 0
+    assert wrong_answers(uri, CASES[kind]) == []
+    lw.open(uri, progress=False).refresh()
+    assert_true(uri, kind)
+
+
+@pytest.mark.parametrize("kind", ["composite", "range"])
+def test_with_drop_the_other_layouts_lose_nothing_but_coverage(tmp_path: Path, kind: str) -> None:
+    uri = busy_table(str(tmp_path / "table")).uri
+    table = lw.open(uri, progress=False)
+    options = {"kind": "btree", "layout": "range", "ranges": 3} if kind == "range" else {"kind": kind}
+    table.create_index("number", name="ours", **options)
+    delete(uri, "number < 8")
+
+    compact(uri, "drop")
+
+    assert_equal_to_a_full_scan(uri, "number BETWEEN 10 AND 20")
+    assert wrong_answers(uri, CASES["btree"]) == []
+    table.refresh()
+    append(uri)
+    compact(uri, "drop", rows=10_000)
+    table.refresh()
+    assert table.indexes()[-1].coverage.is_complete
+    assert_equal_to_a_full_scan(uri, "number BETWEEN 10 AND 20")
+    assert wrong_answers(uri, CASES["btree"]) == []
+
+
+@pytest.mark.parametrize("remap", ["drop", "rewrite"])
+def test_only_what_is_worth_it_is_compacted(tmp_path: Path, remap: str) -> None:
+    uri = busy_table(str(tmp_path / "table")).uri
+    create(uri, "btree", segments=4)
+    delete(uri, "id BETWEEN 300 AND 340")
+    rules = CompactRules(remap=remap, rows_per_fragment=350, fragments_min=3)  # type: ignore[arg-type] # a choice
+
+    plan = plan_compact(table_ref(uri), rules)
+
+    assert (plan.tasks, plan.fragments) == (
+        1,
+        2,
+    )  # two each are too few, but for the one with many deleted rows
+
+
+@pytest.mark.parametrize("kind", ["zonemap", "inverted"])
+def test_what_a_compaction_lost_that_died_is_made_up_for_by_the_next(tmp_path: Path, kind: str) -> None:
+    uri = busy_table(str(tmp_path / "table")).uri
+    create(uri, kind)
+    lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=350)  # as if it had ended here
+
+    receipt = compact(uri)
+
+    assert receipt.rounds == 0
+    assert_true(uri, kind)
+
+
+def test_the_setting_of_a_compaction_that_died_is_taken_back_by_the_next(tmp_path: Path) -> None:
+    uri = busy_table(str(tmp_path / "table")).uri
+    create(uri, "btree")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        compact(uri, runner=BusyRunner([die], stage="compact_fragments"))
+    assert lance.dataset(uri).config()["lance.compaction.defer_index_remap"] == "true"
+    compact(uri)
+
+    assert not {key for key in lance.dataset(uri).config() if "defer" in key}
+
+
 @pytest.mark.parametrize("kind", REWRITABLE)
 def test_catching_up_writes_segments_anew_and_ends_the_notes(tmp_path: Path, kind: str) -> None:
     uri = busy_table(str(tmp_path / "table")).uri
@@ -157,6 +244,20 @@ def test_old_values_do_not_come_back_through_catching_up(tmp_path: Path, kind: s
     assert_true(uri, kind)
     follow(uri)
     assert_true(uri, kind)
+
+
+def test_a_commit_that_lance_gives_up_on_is_an_error_of_ours(tmp_path: Path) -> None:
+    uri = busy_table(str(tmp_path / "table"), stable_row_ids=True).uri
+    create(uri, "bitmap")
+    table = table_ref(uri)
+    parts = plan_compaction(table, {"target_rows_per_fragment": 350})
+    results = [run_compaction(table, part.text) for part in parts]
+    version = lance.dataset(uri).version
+
+    with pytest.raises(CorruptIndexError):
+        commit_compaction_alone(table, results)  # `choose_way` would not have it, on stable row ids
+
+    assert lance.dataset(uri).version == version
 
 
 def test_a_range_sorted_index_stays_one_and_loses_no_range(tmp_path: Path) -> None:
@@ -281,5 +382,7 @@ def test_a_way_that_would_harm_an_index_is_refused(tmp_path: Path) -> None:
         compact(uri, "reuse")
     with pytest.raises(UnsupportedError, match="stable row ids"):
         compact(busy_table(str(tmp_path / "other"), stable_row_ids=True).uri, "reuse")
+    with pytest.raises(UnsupportedError, match="stable row ids"):
+        compact(str(tmp_path / "other"), "drop")
     with pytest.raises(InvalidRequestError, match="forget"):
         CompactRules(remap="forget")  # type: ignore[arg-type] # as a caller may

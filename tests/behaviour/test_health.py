@@ -10,7 +10,7 @@ import pytest
 
 import lancewright as lw
 from lancewright.cli.app import main
-from lancewright.maintain.health import GapCause
+from lancewright.maintain.gaps import GapCause
 from support.busy_table import CASES, append, busy_table, compact, rewrite_column, update_rows
 
 if TYPE_CHECKING:

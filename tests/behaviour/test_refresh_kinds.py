@@ -17,7 +17,7 @@ from lancewright.build.rounds import BuildOptions
 from lancewright.kinds.key.kind import KeyKind
 from lancewright.kinds.plugins import PLUGINS, register_kind
 from lancewright.maintain.evidence import Past
-from lancewright.maintain.health import GapCause
+from lancewright.maintain.gaps import GapCause
 from lancewright.maintain.kind_judgement import inherit_kind_request, judge
 from lancewright.maintain.merge import merge_indexes
 from lancewright.maintain.merge_plan import MergeRules

@@ -19,7 +19,10 @@ from lancewright.build.drop import DropReceipt
 from lancewright.build.receipt import IndexReceipt
 from lancewright.maintain.catch_up import CaughtUpIndex
 from lancewright.maintain.checks.findings import Finding, Recall
-from lancewright.maintain.health import Advice, HealthGap, IndexHealth, SegmentHealth
+from lancewright.maintain.gaps import HealthGap
+from lancewright.maintain.health import Advice, IndexHealth, SegmentHealth
+from lancewright.maintain.maintain import StepReceipt
+from lancewright.maintain.maintain_plan import PlannedStep
 from lancewright.maintain.merge import MergedIndex
 from lancewright.maintain.refresh import RefreshedIndex
 from lancewright.maintain.repair import Mended
@@ -90,6 +93,11 @@ SECTIONS = (
     ("Receipts of upkeep", upkeep.CleanupReport),
     ("Receipts of upkeep", upkeep.PlannedCleanup),
     ("Receipts of upkeep", Stray),
+    ("Policy", lancewright.Policy),
+    ("MaintainReport", upkeep.MaintainReport),
+    ("MaintainReport", upkeep.PlannedMaintain),
+    ("MaintainReport", StepReceipt),
+    ("MaintainReport", PlannedStep),
 )
 
 

@@ -27,6 +27,8 @@ from hypothesis.stateful import (
 
 import lancewright as lw
 from lancewright.errors import UnsupportedError
+from lancewright.maintain.compact import CompactRules, plan_compact
+from lancewright.maintain.due import find_due
 from lancewright.maintain.refresh import plan_refresh
 from lancewright.table.location import table_ref
 from support.busy_table import CASES, Case, busy_rows, predicates, rewrite_column, wrong_answers
@@ -205,16 +207,37 @@ class Upkeep(RuleBasedStateMachine):
     def merge(self, segments: int | None) -> None:
         self.table.merge(segments=segments)
 
-    @rule(remap=st.sampled_from([None, "rewrite", "reuse"]), rows=st.sampled_from([30, 60, 200]))
+    @rule(remap=st.sampled_from([None, "rewrite", "reuse", "drop"]), rows=st.sampled_from([30, 60, 200]))
     def compact(self, remap: Any, rows: int) -> None:
         try:
             self.table.compact(remap=remap, rows_per_fragment=rows)
         except UnsupportedError:
-            assert remap == "reuse"
+            assert remap in {"reuse", "drop"}
 
     @rule()
     def catch_up(self) -> None:
         self.table.catch_up()
+
+    @rule(rows=st.sampled_from([30, 200]), tasks=st.sampled_from([None, None, 0, 1, 3]))
+    def maintain(self, rows: int, tasks: int | None) -> None:
+        policy = lw.Policy(
+            rows_per_fragment=rows,
+            fragments_min=2,
+            tasks_max=tasks,
+            older_than=timedelta(0),
+            orphan_age=timedelta(0),
+            thorough_every=timedelta(0),
+        )
+        receipt = self.table.maintain(policy)
+        assert {step.error for step in receipt.failed} <= {"UnsupportedError"}
+        self.floor = self.dataset.version
+        if receipt.is_complete:
+            # Not that they are current: without the old versions that were cleaned up, a list may be doubted.
+            assert all(info.coverage.is_complete for info in self.table.indexes())
+            snapshot = self.table.snapshot()
+            if "compact" not in find_due(snapshot, policy):
+                # What the manifest does not show would never be compacted.
+                assert plan_compact(table_ref(self.uri), CompactRules(rows_per_fragment=rows)).tasks == 0
 
     @rule()
     def clean_up(self) -> None:

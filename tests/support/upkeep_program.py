@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,9 +51,17 @@ class CountingSink(NullSink):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def call(table: lw.Table, verb: str, options: dict[str, Any]) -> None:
+    """Call a verb with options that came as JSON: ages in seconds."""
+    ages = {
+        name: timedelta(seconds=options[name]) for name in ("older_than", "orphan_age") if name in options
+    }
+    getattr(table, verb)(**{**options, **ages})
+
+
 def main(uri: str, verb: str, dies_at: int | None, options: dict[str, Any]) -> None:
     sink = CountingSink(dies_at)
-    getattr(lw.open(uri, sink=sink, progress=False), verb)(**options)
+    call(lw.open(uri, sink=sink, progress=False), verb, options)
     sys.stdout.write(json.dumps(sink.heard) + "\n")
 
 

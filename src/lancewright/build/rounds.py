@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from pyroaring import FrozenBitMap
 
 from lancewright.build.backoff import backoff_s
+from lancewright.build.budget import Budget
 from lancewright.build.index_work import IndexWork, plan_round
 from lancewright.build.publish import find_unfinished, publish_segments
 from lancewright.build.resume import adopt_finished, begin_works, clear_up, give_up, let_go, open_journal
@@ -43,13 +44,14 @@ Move: TypeAlias = Callable[[IndexWork, TableSnapshot, History], IndexWork | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions:
-    """How a build is run; none of it changes what is built."""
+    """How a build is run; none of it changes what a unit of work builds. The ``budget`` says which units begin."""
 
     resume: bool = True
     attempts_max: int = ATTEMPTS_MAX
     rounds_max: int = ROUNDS_MAX
     poll_s: float = 2.0
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    budget: Budget = field(default_factory=Budget, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a flag that is none: any text would count as yes."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lancewright.cli import commands, upkeep
+from lancewright.cli import commands, maintain, upkeep
 from lancewright.cli.demo import run_demo
 from lancewright.errors import LancewrightError
 from lancewright.version import __version__
@@ -43,6 +43,8 @@ app.command("compact")(upkeep.compact)
 app.command("catch-up")(upkeep.catch_up)
 app.command("cleanup")(upkeep.cleanup)
 app.command("verify")(upkeep.verify)
+app.command("maintain")(maintain.maintain)
+app.command("policy")(maintain.policy)
 app.command("kinds")(commands.kinds)
 app.command("demo")(run_demo)
 

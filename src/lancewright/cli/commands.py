@@ -84,7 +84,7 @@ def create_index(
         column=columns,
         kind=kind,
         name=name,
-        parameters=_pairs(param, "--param", as_values=True),
+        parameters=read_pairs(param, "--param", as_values=True),
         segments=segments,
         replace=replace,
         if_not_exists=if_not_exists,
@@ -116,7 +116,7 @@ def plan(
         column=columns,
         kind=kind,
         name=name,
-        parameters=_pairs(param, "--param", as_values=True),
+        parameters=read_pairs(param, "--param", as_values=True),
         segments=segments,
         replace=replace,
     )
@@ -248,7 +248,7 @@ def open_table(
     quiet: bool = False,
 ) -> Iterator[lw.Table]:
     """Open the table a command is about, on Spark or in this process."""
-    options = _pairs(storage_options, "--storage-option", as_values=False)
+    options = read_pairs(storage_options, "--storage-option", as_values=False)
     with ExitStack() as opened:
         # A file that cannot be written is told before a cluster is started.
         sink = opened.enter_context(JsonLinesSink(events)) if events else None
@@ -263,7 +263,10 @@ def _names(columns: list[str] | None) -> list[str] | None:
     return columns or None
 
 
-def _pairs(given: list[str] | None, option: str, *, as_values: bool) -> dict[str, Any]:
+def read_pairs(
+    given: list[str] | None, option: str, *, as_values: bool
+) -> dict[str, Any]:  # Any: a value may be read as JSON
+    """What NAME=VALUE options say, by name."""
     pairs: dict[str, Any] = {}
     for entry in given or []:
         name, equals, text = entry.partition("=")

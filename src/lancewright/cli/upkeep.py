@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
 
+from lancewright.cli.ages import read_age
 from lancewright.cli.commands import (
     AsJson,
     Branch,
@@ -20,7 +19,6 @@ from lancewright.cli.commands import (
     open_table,
     print_result,
 )
-from lancewright.errors import InvalidRequestError
 from lancewright.maintain.checks.subject import NEIGHBOURS, SAMPLES
 from lancewright.maintain.compact import DELETED_SHARE, ROWS_PER_FRAGMENT
 from lancewright.report import upkeep as describe
@@ -29,9 +27,6 @@ from lancewright.report.verifying import describe_verify
 # A cron job sees it: nothing failed, and something is to be done.
 ADVICE_DUE = 10
 FOUND_WRONG = 11
-
-_AGE = re.compile(r"(\d{1,6}(?:\.\d+)?)([wdhms])")
-_AGE_UNITS = {"w": "weeks", "d": "days", "h": "hours", "m": "minutes", "s": "seconds"}
 
 Names = Annotated[
     list[str] | None, typer.Option("--index", help="An index; may be repeated; all if left out.")
@@ -113,7 +108,7 @@ def merge(
 def compact(
     uri: Uri,
     remap: Annotated[
-        str | None, typer.Option("--remap", help="How indexes are carried over: rewrite or reuse.")
+        str | None, typer.Option("--remap", help="How indexes are carried over: rewrite, reuse or drop.")
     ] = None,
     rows_per_fragment: Annotated[
         int, typer.Option("--rows-per-fragment", help="How many rows a fragment is to have.")
@@ -180,7 +175,7 @@ def cleanup(
 ) -> None:
     """Remove old versions, and what failed builds and writers left behind."""
     with open_table(uri, storage_option, branch, local=True, quiet=True) as table:
-        ages = {"older_than": _age(older_than), "orphan_age": _age(orphan_age)}
+        ages = {"older_than": read_age(older_than), "orphan_age": read_age(orphan_age)}
         if dry_run:
             plan = table.plan_cleanup(**ages)
             print_result(asdict(plan), *describe.describe_cleanup_plan(plan), as_json=as_json)
@@ -236,16 +231,6 @@ def verify(
     print_result(asdict(report) | {"is_sound": report.is_sound}, *describe_verify(report), as_json=as_json)
     if not report.is_sound:
         raise typer.Exit(FOUND_WRONG)
-
-
-def _age(text: str) -> timedelta:
-    match = _AGE.fullmatch(text)
-    if match is None:
-        raise InvalidRequestError(
-            f"{text!r} is no age",
-            "Write a number and a unit: 7d for days, 12h for hours, 30m for minutes, 0s.",
-        )
-    return timedelta(**{_AGE_UNITS[match[2]]: float(match[1])})
 
 
 def _planned(version: int, indexes: tuple[Any, ...]) -> dict[str, Any]:  # Any: lines of a plan, and JSON

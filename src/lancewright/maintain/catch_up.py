@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lancewright.build.backoff import backoff_s
-from lancewright.build.rounds import BuildOptions, Order, run_rounds
+from lancewright.build.rounds import BuildOptions, Order
 from lancewright.errors import ConflictError, LancewrightError
 from lancewright.kinds.registry import native_kind
 from lancewright.maintain.evidence import Past
@@ -27,6 +27,8 @@ from lancewright.maintain.judgement import (
 )
 from lancewright.maintain.kind_judgement import is_kept
 from lancewright.maintain.kind_rewrite import choose_kind_catch_up
+from lancewright.maintain.protection import end_protection
+from lancewright.maintain.rationed import cost_of_rewrites, run_rationed
 from lancewright.maintain.refresh import choose_indexes
 from lancewright.maintain.rewrite import begin_rewrite, move_rewrite
 from lancewright.observe.events import ReuseTrimmed
@@ -61,13 +63,17 @@ class CaughtUpIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatchUpReceipt:
-    """What catching up did; ``trimmed``: no segment waits any more and the table's notes are gone."""
+    """What catching up did; ``trimmed``: no segment waits any more and the table's notes are gone.
+
+    ``put_off``: the indexes that the budget of the run did not reach.
+    """
 
     table: str
     version: int
     seconds: float
     indexes: tuple[CaughtUpIndex, ...]
     trimmed: bool
+    put_off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,17 +112,20 @@ def catch_up(
     started = time.monotonic()
     plan = plan_catch_up(table, names)
     version = plan.snapshot.version
+    put_off: tuple[str, ...] = ()
     if plan.works:
         sources = {segment.uuid for work in plan.works for group in work.rewrites for segment in group}
         order = Order(table=table, snapshot=plan.snapshot, works=plan.works, move=move_rewrite(sources))
-        version = run_rounds(order, runner, sink, options).snapshot.version
+        done = run_rationed(order, runner, sink, options, cost_of_rewrites)
+        version, put_off = done.version, done.put_off
     trimmed = trim_reuse(table, sink, options) if plan.snapshot.deferred else None
     return CatchUpReceipt(
         table=table.name,
         version=version if trimmed is None else trimmed,
         seconds=time.monotonic() - started,
-        indexes=plan.indexes,
+        indexes=tuple(index for index in plan.indexes if index.name not in put_off),
         trimmed=trimmed is not None,
+        put_off=put_off,
     )
 
 
@@ -134,6 +143,7 @@ def trim_reuse(table: TableRef, sink: Sink, options: BuildOptions) -> int | None
             options.sleep(backoff_s(attempt))
             continue
         sink.record(ReuseTrimmed(job_id=f"trim-{version}", version=version))
+        end_protection(table, sink, f"trim-{version}")
         return version
     return None
 

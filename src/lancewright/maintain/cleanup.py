@@ -7,23 +7,30 @@ found in one of the two.
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from lancewright.errors import InvalidRequestError
+from lancewright.errors import ConflictError, InvalidRequestError, NotFoundError
 from lancewright.maintain.builds import read_builds, remove_builds
 from lancewright.maintain.strays import Stray, find_strays, has_detached_versions
+from lancewright.observe.events import FilesRemoved
+from lancewright.observe.sinks import NullSink
 from lancewright.table.old_versions import explain_old_versions, remove_old_versions
+from lancewright.table.opening import open_dataset
 from lancewright.table.references import References, list_branch_points, list_versions, read_references
 from lancewright.table.stored_files import delete_stored_files, list_stored_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from lancewright.maintain.builds import KnownBuild
     from lancewright.maintain.strays import FileKind
+    from lancewright.observe.sinks import Sink
     from lancewright.table.location import TableRef
     from lancewright.table.old_versions import DoomedFile
     from lancewright.table.stored_files import StoredFile
@@ -137,18 +144,32 @@ def plan_cleanup(table: TableRef, rules: CleanupRules | None = None) -> CleanupP
     )
 
 
-def clean_up(table: TableRef, rules: CleanupRules | None = None, sleep: Sleep = time.sleep) -> CleanupReceipt:
+def clean_up(
+    table: TableRef,
+    rules: CleanupRules | None = None,
+    sink: Sink | None = None,
+    sleep: Sleep = time.sleep,
+) -> CleanupReceipt:
     """Remove old versions, then what nobody needs."""
+    with _beside_other_cleanups(table):
+        return _clean_up(table, rules or CleanupRules(), sink or NullSink(), sleep)
+
+
+def _clean_up(table: TableRef, chosen: CleanupRules, sink: Sink, sleep: Sleep) -> CleanupReceipt:
     started = time.monotonic()
-    chosen = rules or CleanupRules()
+    tell = partial(_tell, sink, f"cleanup-{uuid.uuid4().hex[:12]}")
     before = _look(table, chosen)
     doomed = _doomed(table, before, chosen)
     if doomed.versions:
         remove_old_versions(table, doomed.versions)
+        tell("old versions", len(doomed.versions))
     look = _look(table, chosen, sleep)
     strays = _strays(look, chosen, read_references(table))
     failed = delete_stored_files(table, (stray.path for stray in strays))
-    remove_builds(table, [build for build in look.builds if build.state == "over"])
+    tell("files that nobody uses", len(strays) - len(failed))
+    over = [build for build in look.builds if build.state == "over"]
+    remove_builds(table, over)
+    tell("journals of builds that are over", len(over))
     left = failed.union(file.path for file in look.stored)
     gone = tuple(stray for stray in _doomed_strays(doomed.files) if stray.path not in left)
     gone += tuple(stray for stray in strays if stray.path not in failed)
@@ -161,6 +182,24 @@ def clean_up(table: TableRef, rules: CleanupRules | None = None, sleep: Sleep = 
         failed=tuple(sorted(failed)),
         notes=_notes(look, doomed),
     )
+
+
+@contextmanager
+def _beside_other_cleanups(table: TableRef) -> Iterator[None]:
+    """What goes while it is looked at went with another cleanup, unless the table itself is gone."""
+    try:
+        yield
+    except NotFoundError as error:
+        open_dataset(table.latest())
+        raise ConflictError(
+            f"Another cleanup removed versions of {table.name} while this one looked at them",
+            "Run the same call again.",
+        ) from error
+
+
+def _tell(sink: Sink, job_id: str, what: str, count: int) -> None:
+    if count:
+        sink.record(FilesRemoved(job_id=job_id, what=what, count=count))
 
 
 def _look(table: TableRef, rules: CleanupRules, claim_sleep: Sleep | None = None) -> _Look:

@@ -1,8 +1,7 @@
 """The compact verb: small fragments and deleted rows go, on executors, and indexes stay true.
 
-Two ways for the indexes. ``reuse`` leaves segments alone and has readers translate, until a catch-up. ``rewrite`` ends with segments that
-hold the new addresses: by deferring and catching up in the same run, on executors, where every kind goes along; else Lance
-remaps all indexes at once in its commit. What no way can carry over is refreshed in the same run.
+How indexes are carried over is chosen in ``compact_way``. What no way can carry over is refreshed in the same run, and so is what an
+earlier compaction lost that died before it could.
 """
 
 from __future__ import annotations
@@ -10,28 +9,37 @@ from __future__ import annotations
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
+
+from pyroaring import FrozenBitMap
 
 from lancewright.build.backoff import backoff_s
-from lancewright.errors import ConflictError, InvalidRequestError, UnsupportedError
-from lancewright.kinds.btree.empty_ranges import find_empty_range_risk, find_ranged
-from lancewright.kinds.registry import native_kind
+from lancewright.build.budget import Cost
+from lancewright.errors import ConflictError, InvalidRequestError
 from lancewright.maintain.catch_up import CatchUpReceipt, catch_up
+from lancewright.maintain.compact_way import Remap, Way, choose_way
 from lancewright.maintain.compact_worker import CompactSettings, CompactWork, compact_fragments
-from lancewright.maintain.judgement import TRANSLATED_BY_REWRITE
+from lancewright.maintain.evidence import Past
+from lancewright.maintain.gaps import GapCause, describe_gaps
+from lancewright.maintain.protection import end_protection, protect_waiting
 from lancewright.maintain.refresh import RefreshReceipt, refresh_indexes
 from lancewright.model.coverage import measure_coverage
 from lancewright.observe.events import FragmentsCompacted, StageFinished, StageStarted, TaskFinished
 from lancewright.runtime.runner import run_tasks
 from lancewright.runtime.task import Job, Task
-from lancewright.table.compaction import CompactionPart, commit_compaction, plan_compaction
-from lancewright.table.config import DEFER_REMAP_KEY, set_table_config, unset_table_config
+from lancewright.table.compaction import (
+    CompactionPart,
+    commit_compaction,
+    commit_compaction_alone,
+    plan_compaction,
+)
 from lancewright.table.snapshot_reader import read_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lancewright.build.rounds import BuildOptions
+    from lancewright.model.index import IndexState
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.observe.sinks import Sink
     from lancewright.runtime.runner import Runner
@@ -40,18 +48,20 @@ if TYPE_CHECKING:
 
 ROWS_PER_FRAGMENT = 1024 * 1024
 DELETED_SHARE = 0.1
-Remap: TypeAlias = Literal["rewrite", "reuse"]
-# A vector or JSON index that does not say what is inside may be one of those a deferred compaction harms.
-_UNCLEAR_KINDS = frozenset({"vector", "json"})
+FRAGMENTS_MIN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactRules:
-    """How a table is compacted. ``remap`` of None chooses by row ids and by the kinds of index the table has."""
+    """How a table is compacted. ``remap`` of None chooses by row ids and by the kinds of index the table has.
+
+    ``fragments_min``: fewer small neighbours than this are left as they are; a fragment with many deleted rows never is.
+    """
 
     remap: Remap | None = None
     rows_per_fragment: int = ROWS_PER_FRAGMENT
     deleted_share: float = DELETED_SHARE
+    fragments_min: int = FRAGMENTS_MIN
 
     def __post_init__(self) -> None:
         """Refuse what means nothing."""
@@ -76,11 +86,15 @@ class CompactPlan:
     tasks: int
     fragments: int
     rows: int
+    bytes_read: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactReceipt:
-    """What a compaction did. ``lost`` counts the groups that other writers changed again and again."""
+    """What a compaction did. ``lost`` counts the groups that other writers changed again and again.
+
+    ``put_off``: the groups that the budget of the run did not reach.
+    """
 
     table: str
     version: int
@@ -90,6 +104,7 @@ class CompactReceipt:
     fragments_before: int
     fragments_after: int
     lost: int = 0
+    put_off: int = 0
     caught_up: CatchUpReceipt | None = None
     refreshed: RefreshReceipt | None = None
 
@@ -99,7 +114,7 @@ def plan_compact(table: TableRef, rules: CompactRules | None = None) -> CompactP
     snapshot = read_snapshot(table.latest())
     chosen = rules or CompactRules()
     way = choose_way(snapshot, chosen.remap)
-    parts = plan_compaction(table.pinned(snapshot.version), _options(chosen, way))
+    parts = _plan_parts(table.pinned(snapshot.version), snapshot, chosen, way)
     return CompactPlan(
         table=table.name,
         version=snapshot.version,
@@ -107,48 +122,7 @@ def plan_compact(table: TableRef, rules: CompactRules | None = None) -> CompactP
         tasks=len(parts),
         fragments=sum(len(part.fragments) for part in parts),
         rows=sum(part.rows for part in parts),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How indexes are carried over; ``defers``: the commit leaves them alone, and the table notes what moved."""
-
-    remap: Remap
-    defers: bool
-
-
-def choose_way(snapshot: TableSnapshot, asked: Remap | None) -> Way:
-    """How indexes are carried over; raises when the way asked for would harm one of them."""
-    if snapshot.stable_row_ids:
-        if asked == "reuse":
-            raise UnsupportedError(
-                "remap='reuse' defers, which Lance does not do on a table with stable row ids",
-                "Leave remap out: there Lance rewrites only what holds addresses.",
-            )
-        _refuse_risk(snapshot)
-        return Way(remap="rewrite", defers=False)
-    harmed = [index.name for index in snapshot.indexes if not _follows(index.kind)]
-    ranged = find_ranged(snapshot.segments)
-    if harmed and snapshot.deferred:
-        raise UnsupportedError(
-            f"Index {harmed[0]!r} answers wrongly after a deferred compaction, and this table notes one that is not caught up with",
-            "Call catch_up; build anew what still waits then, with replace=True.",
-        )
-    if harmed and ranged:
-        raise UnsupportedError(
-            f"Index {harmed[0]!r} answers wrongly after a deferred compaction, and index {ranged[0].name!r} may break in any other",
-            "Drop one of them, or build the ordered one again with layout='fragment'.",
-        )
-    if asked == "reuse" and harmed:
-        raise UnsupportedError(
-            f"Index {harmed[0]!r} answers wrongly after a deferred compaction",
-            "Leave remap out, or drop this index first.",
-        )
-    if asked == "reuse":
-        return Way(remap="reuse", defers=True)
-    return Way(
-        remap="rewrite", defers=not harmed and (bool(ranged or snapshot.deferred) or _catches_up(snapshot))
+        bytes_read=sum(_size_of(snapshot, part) for part in parts),
     )
 
 
@@ -171,8 +145,8 @@ def compact_table(
     caught = None
     if run.way.remap == "rewrite" and run.has_committed:
         caught = catch_up(table, runner, sink, options)
-    run.end_protection()
-    refreshed = _refresh_lost(table, runner, sink, options, before) if run.has_committed else None
+    end_protection(table, sink, run.job_id)
+    refreshed = None if run.way.drops else _refresh_lost(table, runner, sink, options)
     after = read_snapshot(table.latest())
     return CompactReceipt(
         table=table.name,
@@ -183,6 +157,7 @@ def compact_table(
         fragments_before=len(before.fragments),
         fragments_after=len(after.fragments),
         lost=lost,
+        put_off=run.put_off,
         caught_up=caught,
         refreshed=refreshed,
     )
@@ -200,42 +175,45 @@ class _Run:
     way: Way
     job_id: str = field(default_factory=lambda: f"compact-{uuid.uuid4().hex[:12]}")
     has_committed: bool = False
-    has_protected: bool = False
+    put_off: int = 0
 
     def compact(self) -> tuple[int, int]:
         """Plan, run and commit until nothing is lost; the groups lost for good, and the rounds it took."""
-        lost = 0
-        for number in range(self.options.rounds_max):
+        rounds = conflicts = lost = 0
+        planned: FrozenBitMap | None = None
+        while conflicts < self.options.rounds_max:
             snapshot = read_snapshot(self.table.latest())
             # Another writer may have made an index meanwhile that another way suits.
             self.way = choose_way(snapshot, self.rules.remap)
             pinned = self.table.pinned(snapshot.version)
-            parts = plan_compaction(pinned, _options(self.rules, self.way))
-            if not parts:
-                return 0, number
-            self._protect(snapshot)
-            lost = self._round(pinned, parts)
-            if not lost:
-                return 0, number + 1
-            self.options.sleep(backoff_s(number))
-        return lost, self.options.rounds_max
+            parts = _plan_parts(pinned, snapshot, self.rules, self.way)
+            if planned is None:
+                planned = FrozenBitMap().union(*(part.fragments for part in parts))
+            # What comes out of one round, and what others append meanwhile, is for the next compaction.
+            parts = tuple(part for part in parts if part.fragments <= planned)
+            chosen = self._choose(snapshot, parts)
+            self.put_off = len(parts) - len(chosen)
+            if not chosen:
+                return 0, rounds
+            if self.way.defers:
+                protect_waiting(self.table, snapshot, self.sink, self.job_id)
+            lost = self._round(pinned, chosen)
+            rounds += 1
+            if lost:
+                conflicts += 1
+                self.options.sleep(backoff_s(conflicts - 1))
+            elif not self.put_off or not self.options.budget.is_timed:
+                return 0, rounds
+        return lost, rounds
 
-    def end_protection(self) -> None:
-        """Leave the table's setting as it was found, once nothing needs it."""
-        if not self.has_protected:
-            return
-        snapshot = read_snapshot(self.table.latest())
-        if not snapshot.deferred and not find_ranged(snapshot.segments):
-            unset_table_config(self.table, DEFER_REMAP_KEY)
-
-    def _protect(self, snapshot: TableSnapshot) -> None:
-        """Have every engine defer while a segment waits: Lance itself remaps at once what still has the old addresses.
-
-        Measured with Lance 14.0.2: a plain compaction after a deferred one leaves B-trees and n-grams with wrong answers.
-        """
-        if self.way.defers and snapshot.config.get(DEFER_REMAP_KEY) != "true":
-            set_table_config(self.table, {DEFER_REMAP_KEY: "true"})
-            self.has_protected = True
+    def _choose(self, snapshot: TableSnapshot, parts: Sequence[CompactionPart]) -> tuple[CompactionPart, ...]:
+        """The parts of one round, as far as the budget reaches: with a clock to look at as many as run at once."""
+        budget = self.options.budget
+        if budget.is_timed and parts and not budget.is_over:
+            parts = parts[: self.runner.parallelism]
+        return tuple(
+            part for part in parts if budget.take(Cost(tasks=1, size_bytes=2 * _size_of(snapshot, part)))
+        )
 
     def _round(self, pinned: TableRef, parts: Sequence[CompactionPart]) -> int:
         tasks = [
@@ -301,7 +279,11 @@ class _Run:
 
     def _commit_some(self, finished: Sequence[tuple[Task, str]]) -> None:
         options = _options(self.rules, self.way)
-        version = commit_compaction(self.table, [result for _, result in finished], options)
+        results = [result for _, result in finished]
+        if self.way.drops:
+            version = commit_compaction_alone(self.table, results)
+        else:
+            version = commit_compaction(self.table, results, options)
         self.has_committed = True
         self.sink.record(
             FragmentsCompacted(
@@ -313,46 +295,45 @@ class _Run:
         )
 
 
+def _plan_parts(
+    pinned: TableRef, snapshot: TableSnapshot, rules: CompactRules, way: Way
+) -> tuple[CompactionPart, ...]:
+    """What is worth its cost of what Lance would compact."""
+    known = snapshot.fragments_by_id
+
+    def is_worth(part: CompactionPart) -> bool:
+        if len(part.fragments) >= rules.fragments_min:
+            return True
+        fragments = [known[fragment] for fragment in part.fragments]
+        return any(one.deleted_rows > rules.deleted_share * one.physical_rows for one in fragments)
+
+    return tuple(part for part in plan_compaction(pinned, _options(rules, way)) if is_worth(part))
+
+
+def _size_of(snapshot: TableSnapshot, part: CompactionPart) -> int:
+    known = snapshot.fragments_by_id
+    return sum(file.size_bytes or 0 for fragment in part.fragments for file in known[fragment].files)
+
+
 def _options(rules: CompactRules, way: Way) -> Mapping[str, Any]:  # Any: each option has its own type
     return {
         "target_rows_per_fragment": rules.rows_per_fragment,
         "materialize_deletions_threshold": rules.deleted_share,
-        "defer_index_remap": way.defers,
+        # When it does not defer, Lance plans nothing for fragments that a kind covers which it does not know.
+        "defer_index_remap": way.defers or way.drops,
     }
 
 
 def _refresh_lost(
-    table: TableRef, runner: Runner, sink: Sink, options: BuildOptions, before: TableSnapshot
+    table: TableRef, runner: Runner, sink: Sink, options: BuildOptions
 ) -> RefreshReceipt | None:
-    """Refresh the indexes that a compaction left with less than they had: kinds that cannot be remapped."""
-    after = read_snapshot(table.latest())
-    names = [
-        index.name for index in after.indexes if _gap_rows(after, index.name) > _gap_rows(before, index.name)
-    ]
+    """Refresh the indexes that do not cover what a compaction made, this one or an earlier one that died before it could."""
+    snapshot = read_snapshot(table.latest())
+    past = Past(table, snapshot)
+    names = [index.name for index in snapshot.indexes if _has_lost(snapshot, index, past)]
     return refresh_indexes(table, runner, sink, options, names) if names else None
 
 
-def _gap_rows(snapshot: TableSnapshot, name: str) -> int:
-    index = snapshot.index(name)
-    return 0 if index is None else measure_coverage(snapshot, index).gap_rows
-
-
-def _catches_up(snapshot: TableSnapshot) -> bool:
-    """True when every segment can be written anew; kinds that are not known here Lance would not compact otherwise."""
-    return all(
-        index.kind in TRANSLATED_BY_REWRITE or native_kind(index.kind) is None for index in snapshot.indexes
-    )
-
-
-def _follows(kind: str) -> bool:
-    if kind in _UNCLEAR_KINDS:
-        return False
-    found = native_kind(kind)
-    return found is None or found.follows_deferred_compaction
-
-
-def _refuse_risk(snapshot: TableSnapshot) -> None:
-    for index in snapshot.indexes:
-        risk = find_empty_range_risk(snapshot, index.name)
-        if risk is not None:
-            raise UnsupportedError(f"A compaction may break index {index.name!r}: {risk.reason}", risk.remedy)
+def _has_lost(snapshot: TableSnapshot, index: IndexState, past: Past) -> bool:
+    gaps = describe_gaps(index, None, measure_coverage(snapshot, index), past)
+    return any(gap.cause is GapCause.COMPACTED for gap in gaps)

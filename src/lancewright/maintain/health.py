@@ -5,16 +5,16 @@ Reads manifests, the history since the oldest segment, and for a merge that may 
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import FrozenBitMap
 
 from lancewright.build.sizes import estimate_bytes_per_row
 from lancewright.errors import LancewrightError, UnsupportedError
 from lancewright.kinds.btree.empty_ranges import find_empty_range_risk
 from lancewright.maintain.evidence import Past
+from lancewright.maintain.gaps import HealthGap, describe_gaps
 from lancewright.maintain.judgement import (
     EXPLANATIONS,
     TRANSLATED_BY_REWRITE,
@@ -27,7 +27,7 @@ from lancewright.maintain.judgement import (
 from lancewright.maintain.kind_judgement import is_kept, judge
 from lancewright.maintain.merge import plan_index_merge
 from lancewright.maintain.merge_plan import MergeRules
-from lancewright.model.coverage import GapReason, measure_coverage
+from lancewright.model.coverage import measure_coverage
 from lancewright.model.segment_details import is_ours
 from lancewright.table.snapshot_reader import read_snapshot
 
@@ -37,33 +37,6 @@ if TYPE_CHECKING:
     from lancewright.model.index import IndexState
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.table.location import TableRef
-
-
-class GapCause(enum.StrEnum):
-    """Why live rows are not answered for by an index."""
-
-    APPENDED = "appended"
-    COMPACTED = "compacted"
-    COLUMN_REWRITTEN = "column_rewritten"
-    UNSUPPORTED = "unsupported"
-    DAMAGED = "damaged"
-    UNKNOWN = "unknown"
-
-
-_UNREADABLE = {
-    Cause.FORMAT_OLD: GapCause.UNSUPPORTED,
-    Cause.FORMAT_TOO_NEW: GapCause.UNSUPPORTED,
-    Cause.DAMAGED: GapCause.DAMAGED,
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HealthGap:
-    """Fragments that an index does not answer for, for one reason."""
-
-    cause: GapCause
-    fragments: tuple[int, ...]
-    rows: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +184,7 @@ def _describe(
         covered_rows=coverage.covered_rows,
         gap_rows=coverage.gap_rows,
         size_bytes=index.size_bytes,
-        gaps=_describe_gaps(index, judgement, coverage, past),
+        gaps=describe_gaps(index, judgement, coverage, past),
         segments=_describe_segments(snapshot, index, judgement),
         is_stale=judgement is not None and _is_stale(judgement, index),
         risk=None if risk is None else risk.reason,
@@ -255,54 +228,6 @@ def _asked(judgement: Judgement) -> IndexState:
     too_new = {one.segment.uuid for one in judgement.verdicts if one.cause is Cause.FORMAT_TOO_NEW}
     segments = (segment for segment in judgement.index.segments if segment.uuid not in too_new)
     return replace(judgement.index, segments=tuple(segments))
-
-
-def _unreadable(judgement: Judgement | None, index: IndexState) -> dict[int, GapCause]:
-    """By fragment, why a segment that claims it cannot be read."""
-    claimed = {segment.uuid: segment.covered for segment in index.segments}
-    verdicts = judgement.verdicts if judgement is not None else ()
-    return {
-        fragment: _UNREADABLE[verdict.cause]
-        for verdict in verdicts
-        if verdict.cause in _UNREADABLE
-        for fragment in claimed[verdict.segment.uuid]
-    }
-
-
-def _describe_gaps(
-    index: IndexState, judgement: Judgement | None, coverage: Coverage, past: Past
-) -> tuple[HealthGap, ...]:
-    if not coverage.gaps:
-        return ()
-    unreadable = _unreadable(judgement, index)
-    compacted = BitMap()
-    known = bool(index.segments)
-    if index.segments:
-        since = past.look(min(segment.dataset_version for segment in index.segments)).since
-        known = since.complete
-        for rewrite in since.rewrites:
-            compacted |= rewrite.new
-    causes: dict[GapCause, list[tuple[int, int]]] = {}
-    for gap in coverage.gaps:
-        if gap.fragment_id in unreadable:
-            cause = unreadable[gap.fragment_id]
-        elif gap.reason is GapReason.SEGMENT_SKIPPED:
-            cause = GapCause.UNSUPPORTED
-        elif gap.reason is GapReason.COLUMN_REWRITTEN:
-            cause = GapCause.COLUMN_REWRITTEN
-        elif gap.fragment_id in compacted:
-            cause = GapCause.COMPACTED
-        else:
-            cause = GapCause.APPENDED if known else GapCause.UNKNOWN
-        causes.setdefault(cause, []).append((gap.fragment_id, gap.rows))
-    return tuple(
-        HealthGap(
-            cause=cause,
-            fragments=tuple(fragment for fragment, _ in found),
-            rows=sum(rows for _, rows in found),
-        )
-        for cause, found in causes.items()
-    )
 
 
 def _advise_catch_up(_snapshot: TableSnapshot, checked: list[_Checked]) -> list[Advice]:

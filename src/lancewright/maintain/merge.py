@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lancewright.build.rounds import BuildOptions, Order, Progress, run_rounds
+from lancewright.build.rounds import BuildOptions, Order, run_rounds
 from lancewright.errors import LancewrightError
 from lancewright.kinds.lance_native.inheritance import read_options, was_merged
 from lancewright.kinds.registry import native_kind_of
@@ -27,6 +27,7 @@ from lancewright.maintain.judgement import (
 from lancewright.maintain.kind_judgement import is_kept
 from lancewright.maintain.kind_rewrite import choose_kind_merge
 from lancewright.maintain.merge_plan import MergeRules, choose_groups
+from lancewright.maintain.rationed import grant_groups
 from lancewright.maintain.refresh import choose_indexes
 from lancewright.maintain.rewrite import begin_rewrite, move_rewrite
 from lancewright.table.segment_reader import SegmentReader
@@ -64,13 +65,17 @@ class MergedIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeReceipt:
-    """What a merge did: the version it committed last, and each index. ``rounds`` is 0 when nothing was due."""
+    """What a merge did: the version it committed last, and each index. ``rounds`` is 0 when nothing was due.
+
+    ``put_off``: the indexes of which the budget of the run did not reach all groups of segments.
+    """
 
     table: str
     version: int
     rounds: int
     seconds: float
     indexes: tuple[MergedIndex, ...]
+    put_off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,17 +116,24 @@ def merge_indexes(
     """Merge segments of indexes in one job and swap them in one commit."""
     started = time.monotonic()
     plan = plan_merge(table, names, rules)
-    end = Progress(snapshot=plan.snapshot, works=())
-    if plan.works:
-        sources = {segment.uuid for work in plan.works for group in work.rewrites for segment in group}
-        order = Order(table=table, snapshot=plan.snapshot, works=plan.works, move=move_rewrite(sources))
-        end = run_rounds(order, runner, sink, options)
+    version, rounds = plan.snapshot.version, 0
+    done: list[IndexWork] = []
+    for batch in [(work,) for work in plan.works] if options.budget.is_timed else [plan.works]:
+        granted = [grant_groups(work, options.budget) for work in batch]
+        works = tuple(work for work in granted if work.rewrites)
+        if works:
+            sources = {segment.uuid for work in works for group in work.rewrites for segment in group}
+            order = Order(table=table, snapshot=plan.snapshot, works=works, move=move_rewrite(sources))
+            end = run_rounds(order, runner, sink, options)
+            version, rounds = end.snapshot.version, rounds + end.rounds
+            done += works
     return MergeReceipt(
         table=table.name,
-        version=end.snapshot.version,
-        rounds=end.rounds,
+        version=version,
+        rounds=rounds,
         seconds=time.monotonic() - started,
-        indexes=plan.indexes,
+        indexes=tuple(_tell_done(index, plan.works, done) for index in plan.indexes),
+        put_off=_put_off(plan.works, done),
     )
 
 
@@ -153,6 +165,25 @@ def plan_index_merge(
         return None, told
     judgement = judge_index(snapshot, index, kind, past.look)
     return begin_rewrite(snapshot, inherit_request(table, snapshot, judgement, kind), groups), told
+
+
+def _tell_done(
+    index: MergedIndex, planned: Collection[IndexWork], done: Collection[IndexWork]
+) -> MergedIndex:
+    """The line of an index with what was merged of it."""
+    if not any(work.name == index.name for work in planned):
+        return index
+    groups = [group for work in done if work.name == index.name for group in work.rewrites]
+    return replace(
+        index,
+        segments_after=index.segments_before - sum(len(group) - 1 for group in groups),
+        size_bytes=sum(segment.size_bytes or 0 for group in groups for segment in group),
+    )
+
+
+def _put_off(planned: Collection[IndexWork], done: Collection[IndexWork]) -> tuple[str, ...]:
+    groups = {work.name: len(work.rewrites) for work in done}
+    return tuple(work.name for work in planned if groups.get(work.name, 0) < len(work.rewrites))
 
 
 def _tell(index: IndexState, groups: Collection[tuple[Segment, ...]], refused: Iterable[str]) -> MergedIndex:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lancewright.build.budget import Cost
 from lancewright.build.index_work import IndexWork, adopt_segments, plan_round
-from lancewright.build.rounds import BuildOptions, Order, Progress, run_rounds
+from lancewright.build.rounds import BuildOptions, Order
+from lancewright.build.sizes import estimate_value_bytes
 from lancewright.errors import LancewrightError, NotFoundError
 from lancewright.kinds.plugin_kind import PluginKind
 from lancewright.kinds.registry import native_kind_of
@@ -19,6 +22,7 @@ from lancewright.maintain.evidence import Past
 from lancewright.maintain.inherit import begin_refresh, inherit_request
 from lancewright.maintain.judgement import EXPLANATIONS, Fate, Judgement, explain_unkept
 from lancewright.maintain.kind_judgement import inherit_kind_request, is_kept, judge
+from lancewright.maintain.rationed import Rationed, cost_of_rewrites, run_rationed
 from lancewright.table.snapshot_reader import read_snapshot
 
 if TYPE_CHECKING:
@@ -37,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshedIndex:
-    """What a refresh did for one index, or would do; ``problem`` says why it could do nothing."""
+    """What a refresh did for one index, or would do; ``problem`` says why it could do nothing.
+
+    ``is_kept``: this installation can read segments of its kind.
+    """
 
     name: str
     kind: str
@@ -49,6 +56,7 @@ class RefreshedIndex:
     dropped: int = 0
     reasons: tuple[str, ...] = ()
     problem: str | None = None
+    is_kept: bool = True
 
     @property
     def is_current(self) -> bool:
@@ -58,13 +66,17 @@ class RefreshedIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshReceipt:
-    """What a refresh did: the version it committed last, and each index. ``rounds`` is 0 when nothing was due."""
+    """What a refresh did: the version it committed last, and each index. ``rounds`` is 0 when nothing was due.
+
+    ``put_off``: the indexes that the budget of the run did not reach.
+    """
 
     table: str
     version: int
     rounds: int
     seconds: float
     indexes: tuple[RefreshedIndex, ...]
+    put_off: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,18 +118,31 @@ def refresh_indexes(
     """Bring indexes up to date in one job and one commit."""
     started = time.monotonic()
     plan = plan_refresh(table, names)
-    end = Progress(snapshot=plan.snapshot, works=())
+    end = Rationed(version=plan.snapshot.version, rounds=0, put_off=())
     if plan.works:
         order = Order(
             table=table, snapshot=plan.snapshot, works=plan.works, move=move_refresh(table, plan.snapshot)
         )
-        end = run_rounds(order, runner, sink, options)
+        cost = partial(cost_of_refresh, plan.snapshot)
+        end = run_rationed(order, runner, sink, options, cost)
     return RefreshReceipt(
         table=table.name,
-        version=end.snapshot.version,
+        version=end.version,
         rounds=end.rounds,
         seconds=time.monotonic() - started,
-        indexes=plan.indexes,
+        indexes=tuple(index for index in plan.indexes if index.name not in end.put_off),
+        put_off=end.put_off,
+    )
+
+
+def cost_of_refresh(snapshot: TableSnapshot, work: IndexWork) -> Cost:
+    """Rows to read, at the width of the columns, and to write, at the width of the index, beside the segments to rewrite."""
+    (planned,) = plan_round(snapshot, [work], 1).indexes
+    read = sum(estimate_value_bytes(column.type) for column in work.resolved.spec.columns) * planned.rows
+    rewritten = cost_of_rewrites(work)
+    return Cost(
+        tasks=len(planned.groups) + rewritten.tasks,
+        size_bytes=read + planned.estimated_bytes + rewritten.size_bytes,
     )
 
 
@@ -172,7 +197,7 @@ def _plan_index(
 ) -> tuple[IndexWork | None, RefreshedIndex]:
     if not is_kept(index):
         problem = explain_unkept(index)
-        return None, RefreshedIndex(name=index.name, kind=index.kind, problem=problem)
+        return None, RefreshedIndex(name=index.name, kind=index.kind, problem=problem, is_kept=False)
     judgement = judge(table, snapshot, index, past)
     if judgement.is_current or not snapshot.rows:
         return None, RefreshedIndex(name=index.name, kind=index.kind, kept=len(index.segments))

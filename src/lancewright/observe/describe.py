@@ -11,6 +11,7 @@ from lancewright.observe.events import (
     BuildPlanned,
     CommitConflicted,
     Event,
+    FilesRemoved,
     FragmentsCompacted,
     IndexCommitted,
     IndexDropped,
@@ -19,8 +20,11 @@ from lancewright.observe.events import (
     ReuseTrimmed,
     SegmentFoundWrong,
     SegmentReused,
+    SettingChanged,
     StageFinished,
     StageStarted,
+    StepFinished,
+    StepStarted,
     TaskFailed,
     TaskFinished,
 )
@@ -84,6 +88,20 @@ def describe_event(event: Event) -> str:  # noqa: C901, PLR0911, PLR0912 - one c
             seen = f", {_count(event.rows, 'row')}" if event.rows else ""
             more = f" {_sentence(event.problem)}" if event.problem else ""
             return f"Segment {event.segment} of index {event.index!r} is wrong: {event.fault}{seen}.{more}"
+        case SettingChanged():
+            done = (
+                f"Set the table's {event.setting} to {event.value!r}"
+                if event.value
+                else f"Removed the table's {event.setting}"
+            )
+            return f"{done}."
+        case FilesRemoved():
+            return f"Removed {event.what}: {event.count:,}."
+        case StepStarted():
+            return f"Step {event.verb} of maintaining {event.table} started."
+        case StepFinished():
+            told = f": {_sentence(event.problem)}" if event.problem else "."
+            return f"Step {event.verb} ended, {event.outcome}{told}"
         case _:
             return describe_fields(event)
 

@@ -147,3 +147,36 @@ class SegmentFoundWrong(Event):
     fault: str
     rows: int
     problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingChanged(Event):
+    """One commit set an entry of the table's config, or removed it: then ``value`` is empty."""
+
+    setting: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesRemoved(Event):
+    """A cleanup removed ``what``: old versions, files that nobody uses, or journals of builds that are over."""
+
+    what: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(Event):
+    """A step of ``maintain`` begins."""
+
+    table: str
+    verb: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished(Event):
+    """A step of ``maintain`` ended, well or not; ``problem`` is empty when nothing is wrong."""
+
+    verb: str
+    outcome: str
+    problem: str

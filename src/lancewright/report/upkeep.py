@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from lancewright.report.tables import Grid, format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from lancewright.maintain.catch_up import CatchUpReceipt
     from lancewright.maintain.cleanup import CleanupPlan, CleanupReceipt
     from lancewright.maintain.compact import CompactPlan, CompactReceipt
     from lancewright.maintain.health import Advice, Health, IndexHealth
+    from lancewright.maintain.maintain import MaintainReceipt
+    from lancewright.maintain.maintain_plan import MaintainPlan, PlannedStep
     from lancewright.maintain.merge import MergedIndex, MergePlan, MergeReceipt
     from lancewright.maintain.refresh import RefreshedIndex, RefreshPlan, RefreshReceipt
     from lancewright.maintain.strays import Stray
@@ -67,10 +69,18 @@ def describe_merge_plan(plan: MergePlan) -> Grid:
 def describe_compact(receipt: CompactReceipt) -> tuple[Grid, ...]:
     """What a compaction did, to the table and then to its indexes."""
     lost = f"{receipt.lost} groups were changed by other writers again and again" if receipt.lost else ""
+    later = f"{receipt.put_off} groups put off" if receipt.put_off else ""
     table = Grid(
         title=f"Compacted {receipt.table}  version {receipt.version}  in {receipt.seconds:.1f} s",
         headings=("before", "after", "indexes", "notes"),
-        rows=((str(receipt.fragments_before), str(receipt.fragments_after), receipt.remap, lost),),
+        rows=(
+            (
+                str(receipt.fragments_before),
+                str(receipt.fragments_after),
+                receipt.remap,
+                "; ".join(filter(None, (lost, later))),
+            ),
+        ),
     )
     grids = [table]
     grids += [describe_catch_up(receipt.caught_up)] if receipt.caught_up is not None else []
@@ -111,6 +121,68 @@ def describe_cleanup_plan(plan: CleanupPlan) -> tuple[Grid, ...]:
     """What a cleanup would remove, and what it would keep."""
     title = f"Cleanup of {plan.table}  version {plan.version}, not run"
     return (_stray_grid(title, plan.versions, plan.files), *_kept_grids(plan.notes))
+
+
+def describe_maintain(receipt: MaintainReceipt) -> tuple[Grid, ...]:
+    """What one run did, step by step, and what somebody has to look at."""
+    title = f"Maintained {receipt.table}  version {receipt.version}  in {receipt.seconds:.1f} s"
+    if not receipt.steps:
+        return (Grid(title=f"{title}: nothing was due", headings=(), rows=()),)
+    steps = Grid(
+        title=title,
+        headings=("step", "outcome", "what", "seconds", "left for the next run"),
+        rows=tuple(
+            (
+                step.verb,
+                step.outcome.replace("_", " "),
+                step.told,
+                f"{step.seconds:.1f}",
+                ", ".join(step.put_off),
+            )
+            for step in receipt.steps
+        ),
+    )
+    problems = tuple((step.verb, problem) for step in receipt.steps for problem in step.problems)
+    attention = Grid(title="Needs attention", headings=("step", "why"), rows=problems)
+    return (steps, attention) if problems else (steps,)
+
+
+def describe_maintain_plan(plan: MaintainPlan) -> tuple[Grid, ...]:
+    """What one run would do."""
+    title = f"Maintenance of {plan.table}  version {plan.version}, not run"
+    if not plan.steps:
+        return (Grid(title=f"{title}: nothing is due", headings=(), rows=()),)
+    return (
+        Grid(
+            title=title,
+            headings=("step", "due", "what", "indexes", "cost", "notes"),
+            rows=tuple(_planned_step_row(step) for step in plan.steps),
+        ),
+    )
+
+
+def describe_policy(policy: Mapping[str, object], where: str) -> Grid:
+    """A policy, field by field."""
+    return Grid(
+        title=where,
+        headings=("field", "value"),
+        rows=tuple((name, "none" if value is None else str(value)) for name, value in policy.items()),
+    )
+
+
+def _planned_step_row(step: PlannedStep) -> tuple[str, ...]:
+    rows = f"{step.rows:,} rows" if step.rows else ""
+    read = f"~{format_bytes(step.bytes_read)} read" if step.bytes_read else ""
+    written = f"~{format_bytes(step.bytes_written)} written" if step.bytes_written else ""
+    notes = step.problem or ("beyond the budget" if step.beyond_budget else "")
+    return (
+        step.verb,
+        "yes" if step.is_due else "no",
+        step.told,
+        ", ".join(step.indexes),
+        ", ".join(part for part in (rows, read, written) if part),
+        notes,
+    )
 
 
 def _refresh_grid(title: str, indexes: tuple[RefreshedIndex, ...]) -> Grid:

@@ -14,7 +14,7 @@ from lancewright.table.lance_compat import (
     open_cause,
     segment_stub,
     segment_to_lance,
-    translate_error,
+    translating,
 )
 from lancewright.table.opening import open_dataset
 
@@ -73,14 +73,15 @@ def commit_segments(table: TableRef, snapshot: TableSnapshot, change: IndexChang
         [segment_stub(segment) for segment in change.remove],
     )
     dataset = open_dataset(table.latest())
-    try:
-        # The transaction reads the snapshot's version, and is rebased from there by Lance.
-        committed = lance.LanceDataset.commit(dataset, operation, read_version=snapshot.version)
-    except Exception as error:  # noqa: BLE001 - translated, whatever it is
-        if is_commit_conflict(error):
+    with translating(table, "commit an index to"):
+        try:
+            # The transaction reads the snapshot's version, and is rebased from there by Lance.
+            committed = lance.LanceDataset.commit(dataset, operation, read_version=snapshot.version)
+        except Exception as error:
+            if not is_commit_conflict(error):
+                raise
             raise ConflictError(
                 f"Another writer changed {table.name} after version {snapshot.version}",
                 "Read the table again and retry.",
             ) from open_cause(error, table)
-        raise translate_error(error, table, "commit an index to") from open_cause(error, table)
     return int(committed.version)

@@ -7,18 +7,21 @@ fragments.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import lance
+from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionTask, RewriteResult
 from pyroaring import FrozenBitMap
 
 from lancewright.errors import ConflictError
-from lancewright.table.lance_compat import is_commit_conflict, open_cause, translate_error, translating
+from lancewright.table.lance_compat import is_commit_conflict, open_cause, translating
 from lancewright.table.opening import open_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from lancewright.table.location import TableRef
 
@@ -52,17 +55,53 @@ def commit_compaction(table: TableRef, results: Sequence[str], options: Mapping[
     Raises ConflictError, with the table as it was, when another writer changed one of the fragments.
     """
     dataset = open_dataset(table.latest())
-    try:
+    with _committing(table):
         rewrites = [RewriteResult.from_json(result) for result in results]  # type: ignore[attr-defined] # as above
         Compaction.commit(dataset, rewrites, dict(options))  # type: ignore[arg-type] # as above
-    except Exception as error:  # noqa: BLE001 - translated, whatever it is
-        if is_commit_conflict(error):
+    return int(dataset.version)
+
+
+def commit_compaction_alone(table: TableRef, results: Sequence[str]) -> int:
+    """Commit results of one plan and leave every index as it is: none covers the new fragments; return the version.
+
+    Only for a table without stable row ids: with them Lance takes every index for having followed. Raises as above.
+    """
+    read = [json.loads(result) for result in results]
+    operation = lance.LanceOperation.Rewrite(
+        groups=[
+            lance.LanceOperation.RewriteGroup(
+                old_fragments=_fragments(result["original_fragments"]),
+                new_fragments=_fragments(result["new_fragments"]),
+            )
+            for result in read
+        ],
+        rewritten_indices=[],
+    )
+    with _committing(table):
+        oldest = min(result["read_version"] for result in read)
+        return int(
+            lance.LanceDataset.commit(open_dataset(table.latest()), operation, read_version=oldest).version
+        )
+
+
+@contextmanager
+def _committing(table: TableRef) -> Iterator[None]:
+    with translating(table, "commit a compaction of"):
+        try:
+            yield
+        except Exception as error:
+            if not is_commit_conflict(error):
+                raise
             raise ConflictError(
                 f"Another writer changed fragments of {table.name} that were being compacted",
                 "Run the same call again.",
             ) from open_cause(error, table)
-        raise translate_error(error, table, "commit a compaction of") from open_cause(error, table)
-    return int(dataset.version)
+
+
+def _fragments(
+    entries: Sequence[Mapping[str, Any]],
+) -> list[Any]:  # Any: JSON of Lance, and its untyped metadata
+    return [FragmentMetadata.from_json(json.dumps(entry)) for entry in entries]
 
 
 def _part(text: str) -> CompactionPart:

@@ -92,11 +92,19 @@ def list_branch_points(table: TableRef) -> frozenset[int]:
 
 def list_versions(table: TableRef) -> dict[int, float]:
     """When each version was committed, in seconds since 1970, oldest first."""
-    dataset = open_dataset(table.latest())
-    with translating(table, "list the versions of"):
-        listed: list[Any] = dataset.versions()  # Any: pylance describes a version as a dict of several types
-        found = {int(entry["version"]): float(entry["timestamp"].timestamp()) for entry in listed}
-    return dict(sorted(found.items()))
+    for attempt in range(_ATTEMPTS_MAX):
+        dataset = open_dataset(table.latest())
+        try:
+            with translating(table, "list the versions of"):
+                listed: list[Any] = dataset.versions()  # Any: pylance describes a version as a dict
+        except NotFoundError:
+            # Another cleanup may have removed one between Lance's listing and its look at it.
+            if attempt == _ATTEMPTS_MAX - 1:
+                raise
+        else:
+            found = {int(entry["version"]): float(entry["timestamp"].timestamp()) for entry in listed}
+            return dict(sorted(found.items()))
+    raise AssertionError  # the last attempt returns or raises
 
 
 def _read_segments(table: TableRef, without: frozenset[int]) -> set[str]:

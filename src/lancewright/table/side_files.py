@@ -5,6 +5,7 @@ Lance's cleanup does not look into this folder. Every call is one request; a wri
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +116,8 @@ def local_root(uri: str) -> Path | None:
 
 def remove_empty_folders(root: Path, folder: Path) -> None:
     """Remove what is empty at and below ``folder``, then its parents, but never the table itself."""
-    inside = [path for path in folder.rglob("*") if path.is_dir()] if folder.is_dir() else []
+    # What another cleanup removes meanwhile is passed over.
+    inside = [Path(above, name) for above, names, _ in os.walk(folder) for name in names]
     above = [folder, *(parent for parent in folder.parents if root in parent.parents)]
     for path in [*sorted(inside, reverse=True), *above]:
         try:

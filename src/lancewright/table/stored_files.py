@@ -5,8 +5,10 @@ On a local disk this also sees what Lance's own listing leaves out: files that a
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lance.file import LanceFileSession
@@ -17,7 +19,6 @@ from lancewright.table.side_files import local_root, remove_empty_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from lancewright.table.location import TableRef
 
@@ -37,7 +38,8 @@ def list_stored_files(table: TableRef) -> tuple[StoredFile, ...]:
     """Every file below the root, also those of branches when it is the trunk's."""
     root = local_root(table.root_uri)
     if root is not None:
-        return tuple(sorted(_walk(root), key=lambda file: file.path))
+        with translating(table, "list the files of"):
+            return tuple(sorted(_walk(root), key=lambda file: file.path))
     dataset = open_dataset(table.latest())
     with translating(table, "list the files of"):
         rows: list[dict[str, Any]] = dataset.all_files().read_all().to_pylist()  # Any: columns differ in type
@@ -68,15 +70,24 @@ def delete_stored_files(table: TableRef, paths: Iterable[str]) -> frozenset[str]
 
 
 def _walk(root: Path) -> Iterator[StoredFile]:
-    for path in root.rglob("*"):
-        try:
-            if path.is_dir():
+    for folder, _, names in os.walk(root, onerror=_raise_unless_gone):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # deleted since
                 continue
-            status = path.stat()
-        except FileNotFoundError:  # deleted since
-            continue
-        name = path.relative_to(root).as_posix()
-        yield StoredFile(path=name, size_bytes=status.st_size, modified=status.st_mtime)
+            yield StoredFile(
+                path=path.relative_to(root).as_posix(),
+                size_bytes=status.st_size,
+                modified=status.st_mtime,
+            )
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    """Another cleanup may remove a folder between the listing of its parent and its own."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def _unlink(root: Path, path: str) -> bool:
