@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from lancewright.kinds.contract import Hits, SearchProbe
+from lancewright.kinds.contract import Hits, IndexKind, SearchProbe
 from lancewright.kinds.plugins import PLUGINS, register_kind
 from lancewright.testing.toys import NearestKind, NearestReader
 from support.ranked_worlds import RankedWorld, best_rows, found_rows, true_metres
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 WORLDS = int(os.environ.get("LANCEWRIGHT_RANKED_WORLDS", "6"))
 STEPS = 5
 WHERES = (None, None, "g = 3", "g < 4 AND id % 3 = 1", "id < 0", "lat > 20")
+
+
+class UnscoredNearest(NearestKind):
+    """Cannot rank a row that is in no segment."""
+
+    score = IndexKind.score
 
 
 class FarFromTheMean(NearestKind):
@@ -59,10 +65,10 @@ class MeanReader(NearestReader):
 
 @pytest.fixture
 def toys() -> Iterator[None]:
-    for kind in (NearestKind, FarFromTheMean):
+    for kind in (UnscoredNearest, FarFromTheMean):
         register_kind(kind, replace=True)
     yield
-    for kind in (NearestKind, FarFromTheMean):
+    for kind in (UnscoredNearest, FarFromTheMean):
         PLUGINS.unregister(kind.name)
 
 
