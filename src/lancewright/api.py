@@ -16,6 +16,7 @@ from lancewright.model.coverage import Coverage, measure_coverage
 from lancewright.model.request import IndexRequest, require_type
 from lancewright.observe.progress import ProgressSink
 from lancewright.observe.sinks import BorrowedSink, FanOutSink, Sink
+from lancewright.query.lookup.lookup import Lookup, LookupRequest
 from lancewright.query.prefilter import FilterRequest, choose_prefilter
 from lancewright.query.resolve import ScanRequest
 from lancewright.query.search.kind_request import read_columns
@@ -41,6 +42,7 @@ from lancewright.spark.start_search import (
     SearchPlace,
     start_hybrid_search,
     start_kind_search,
+    start_lookup,
     start_search,
 )
 from lancewright.table.location import table_ref
@@ -403,6 +405,26 @@ class Table(UpkeepVerbs, Shown):
             scopes=(replace(scope, column=vector_column), replace(scope, column=text_column)),
             columns=columns_of(columns),
         )
+
+    def lookup(
+        self,
+        keys: Any,  # Any: an Arrow table, a frame of pandas or of Spark
+        *,
+        on: str | Sequence[str] | None = None,
+        index: str | None = None,
+        columns: Sequence[str] | None = None,
+        strict: bool = False,
+        version: int | None = None,
+    ) -> Lookup:
+        """The rows that equal any of many keys, each with the place of its key: for joins and upserts.
+
+        The columns of ``keys`` are named as the table's; ``on`` names those that are compared. An index of kind key or composite over
+        just these columns is asked with all keys at once; rows outside of it are scanned. NULL equals nothing, NaN itself.
+        """
+        request = LookupRequest(
+            on=read_columns(on) or None, index=index, columns=columns_of(columns), strict=strict
+        )
+        return start_lookup(self._place(version), keys, request)
 
     def _at(self, version: int | None, tag: str | None) -> TableRef:
         if tag is None:

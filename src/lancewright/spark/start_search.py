@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lancewright.errors import InvalidRequestError
+from lancewright.query.lookup.lookup import KEYS_MAX, prepare_lookup, read_names
 from lancewright.query.search.join_plan import check_join
 from lancewright.query.search.join_search import TableJoin, with_vectors
 from lancewright.query.search.kind_request import KindRequest, KindScope, read_query
@@ -29,6 +30,7 @@ from lancewright.spark.frame_join import FrameJoin, query_schema
 
 if TYPE_CHECKING:
     from lancewright.model.snapshot import TableSnapshot
+    from lancewright.query.lookup.lookup import Lookup, LookupRequest
     from lancewright.query.search.request import Scope, SearchRequest
     from lancewright.query.search.search import Frames, Search
     from lancewright.runtime.runner import Runner
@@ -164,6 +166,24 @@ def start_hybrid_search(
         rank_constant=query.rank_constant,
     )
     return _prepare(place, request, columns)
+
+
+def start_lookup(
+    place: SearchPlace, keys: Any, request: LookupRequest
+) -> Lookup:  # Any: an Arrow table, a frame of pandas or of Spark
+    """A lookup of the rows of many keys; those of a frame of Spark come to the driver."""
+    if not _is_frame(keys):
+        raise InvalidRequestError(
+            f"keys= is a {type(keys).__name__}", "Pass an Arrow table, or a frame of pandas or Spark."
+        )
+    if hasattr(keys, "mapInArrow"):
+        names = read_names(place.snapshot, request)
+        chosen = keys.select(*(f"`{name}`" for name in names)) if names else keys
+        # One more than fits, so that too many are refused and not carried.
+        rows = chosen.limit(KEYS_MAX + 1).toArrow()
+    else:
+        rows = keys if isinstance(keys, pa.Table) else pa.Table.from_pandas(keys, preserve_index=False)
+    return prepare_lookup((place.table, place.snapshot, place.runner, place.frames), rows, request)
 
 
 def _prepare(place: SearchPlace, request: SearchRequest, columns: tuple[str, ...] | None) -> Search:
