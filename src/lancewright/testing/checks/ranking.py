@@ -110,8 +110,8 @@ def _compare(built: Built, ranking: Ranking, k: int, allowed: BitMap | None) -> 
         row for row, score in zip(found, hits.scores.tolist(), strict=True) if not _near(score, scores[row])
     ]
     expect(not wrong, f"rows {wrong[:5]} have their own scores, also when they are found by estimates")
-    last = sign * scores[best[-1]] if best else 0.0
-    right = sum(sign * scores[row] <= last for row in found)
+    last = scores[best[-1]] if best else 0.0
+    right = sum(sign * scores[row] <= sign * last or _near(scores[row], last) for row in found)
     expect(right >= ranking.recall * len(best), f"{right} of the {len(best)} best rows are found")
     if ranking.recall == 1.0:
         expect(found == best, "equal scores come in the order of the rows")
