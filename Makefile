@@ -1,5 +1,5 @@
 # Every target makes its own environment first: see tools/bootstrap.sh (Python) and tools/java-home.sh (Java).
-.PHONY: help demo test check format lint types layers unit docs lock bootstrap clean bench-btree bench-query bench-kinds
+.PHONY: help demo test check format lint types layers unit docs lock bootstrap clean bench-btree bench-query bench-kinds bench-ranked
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -48,6 +48,9 @@ bench-query: bootstrap  ## ask a table in several ways (ARGUMENTS="--rows 100000
 
 bench-kinds: bootstrap  ## ask indexes of our own kinds beside full scans (ARGUMENTS="--rows 5000000 --sections spatial")
 	$(SPARK) $(BIN)/python -m benchmarks.kinds $(ARGUMENTS)
+
+bench-ranked: bootstrap  ## nearest places, graphs and lookups of many keys (ARGUMENTS="--rows 5000000")
+	$(SPARK) $(BIN)/python -m benchmarks.ranked $(ARGUMENTS)
 
 lock:  ## resolve the dependencies again (needs the network and uv)
 	tools/lock.sh

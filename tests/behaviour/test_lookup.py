@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,11 @@ import pytest
 import lancewright as lw
 from lancewright.kinds.key.kind import KeyReader
 from lancewright.kinds.segment.store import BLOCKS
+from lancewright.query import prefilter
 from lancewright.query.lookup import lookup as lookup_module
+from lancewright.query.resolve import ScanRequest
 from lancewright.query.search.open_segments import SEGMENTS
+from support.eager_scans import EAGER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,6 +127,26 @@ def test_keys_are_asked_of_a_segment_in_one_probe(tmp_path: Path, monkeypatch: p
     assert len(found) == lance.dataset(uri).count_rows("n IS NOT NULL")
 
 
+@pytest.mark.parametrize("column", ["n", "t"])
+def test_rows_that_a_btree_names_are_the_only_ones_read(
+    tmp_path: Path, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefilter, "ScanRequest", partial(ScanRequest, settings=EAGER))
+    uri = write(tmp_path)
+    table = lw.open(uri, progress=False)
+    table.create_index(column, kind="btree")
+    lance.dataset(uri).delete("id % 5 = 0")
+    keys = rows(np.random.default_rng(3), 0, 9).select([column])
+
+    lookup = table.lookup(keys, columns=["id"])
+
+    assert "indexes named the" in lookup.explain()
+    assert pairs(lookup.to_arrow()) == expected(uri, keys, [column])
+    lance.write_dataset(rows(np.random.default_rng(4), 1000, 60), uri, mode="append")
+    beside = table.lookup(keys, columns=["id"])
+    assert pairs(beside.to_arrow()) == expected(uri, keys, [column])
+
+
 def test_the_answer_has_the_columns_asked_for_and_is_known_before(tmp_path: Path) -> None:
     uri = write(tmp_path)
     table = lw.open(uri, progress=False)
@@ -134,7 +158,9 @@ def test_the_answer_has_the_columns_asked_for_and_is_known_before(tmp_path: Path
     assert lookup.schema() == lookup.to_arrow().schema
     assert lookup.schema().names == ["key_index", "_rowid", "f", "id"]
     assert table.lookup(keys, on=["t", "n"]).to_arrow().column_names[1:] == ["id", "n", "t", "f", "at", "m"]
-    assert pairs(lookup.to_pandas()) == expected(uri, pa.Table.from_pandas(keys), ["t", "n"])
+    assert pairs(pa.Table.from_pandas(lookup.to_pandas())) == expected(
+        uri, pa.Table.from_pandas(keys), ["t", "n"]
+    )
     assert "USED                       both: key" in lookup.explain()
     assert repr(lookup).startswith("Lookup of 2 keys of t, n in")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from lancewright.kinds.hnsw.kind import HnswKind
 from lancewright.kinds.plugins import PLUGINS, register_kind
 from lancewright.kinds.segment.store import BLOCKS
 from lancewright.kinds.spatial.kind import SpatialKind, SpatialReader
+from lancewright.query import prefilter
+from lancewright.query.resolve import ScanRequest
 from lancewright.query.search import kind_plan, rankers
 from lancewright.query.search.open_segments import SEGMENTS
 from lancewright.sql.functions import FunctionCall, answer_call
+from support.eager_scans import EAGER
 from support.ranked_worlds import RankedWorld, best_rows, found_rows, true_metres
 from support.searching import nearest_rows, vector_rows, write_rows
 
@@ -118,7 +122,10 @@ def test_a_filter_restricts_rows_before_they_are_ranked(world: RankedWorld, wher
     assert_near(world, world.table.search(near=HERE, k=9, where=where), where=where)
 
 
-def test_rows_that_indexes_name_are_all_that_may_be_found(world: RankedWorld) -> None:
+def test_rows_that_indexes_name_are_all_that_may_be_found(
+    world: RankedWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prefilter, "ScanRequest", partial(ScanRequest, settings=EAGER))
     world.table.create_index(["g", "id"], kind="composite")
 
     said = assert_near(world, world.table.search(near=HERE, k=9, where="g = 3"), where="g = 3")
@@ -197,7 +204,10 @@ def test_an_index_whose_kind_is_not_installed_cannot_rank(tmp_path: Path, kinds:
         world.table.search(query={"near": 0.5}, index="numbers")
 
 
-def test_rows_that_a_kind_leaves_out_are_found_all_the_same(world: RankedWorld, kinds: None) -> None:
+@pytest.mark.parametrize("where", [None, "g < 6"])
+def test_rows_that_a_kind_leaves_out_are_found_all_the_same(
+    world: RankedWorld, kinds: None, where: str | None
+) -> None:
     class Lazy(SpatialKind):
         def open(self, spec: Any, store: Any) -> Any:
             del spec
@@ -210,7 +220,7 @@ def test_rows_that_a_kind_leaves_out_are_found_all_the_same(world: RankedWorld, 
 
     register_kind(Lazy, replace=True)
 
-    said = assert_near(world, world.table.search(near=HERE, k=9, where="g < 6"), where="g < 6")
+    said = assert_near(world, world.table.search(near=HERE, k=9, where=where), where=where)
 
     assert "FEWER_THAN_K" in said
 

@@ -77,6 +77,7 @@ def test_a_ranked_search_finds_what_looking_at_every_row_finds(tmp_path: Any, se
     world = RankedWorld(tmp_path, seed)
     world.index(["lon", "lat"], "spatial", "places")
     world.index("number", "nearest", "numbers")
+    world.index("vector", "hnsw", "graph")
 
     for _ in range(STEPS):
         world.change()
@@ -84,6 +85,7 @@ def test_a_ranked_search_finds_what_looking_at_every_row_finds(tmp_path: Any, se
         for _ in range(6):
             check_places(world, table)
             check_numbers(world, table)
+            check_vectors(world, table)
 
 
 def check_places(world: RankedWorld, table: lw.Table) -> None:
@@ -116,6 +118,24 @@ def check_numbers(world: RankedWorld, table: lw.Table) -> None:
     found = table.search(query={"near": wanted}, index="numbers", k=k, columns=["id"]).to_arrow()
 
     assert found_rows(found) == best_rows(rows, far, k), (world.history, wanted, k)
+
+
+def check_vectors(world: RankedWorld, table: lw.Table) -> None:
+    """A walk that goes as far as there are rows misses none; which of equally far ones come last is open."""
+    random = world.random
+    query, k = random.integers(-8, 8, 4).astype("f4"), int(random.choice([1, 5, 50, 1000]))
+    where = str(random.choice(np.array(WHERES[2:], dtype=object)))
+    rows = world.rows(where)
+    rows = rows.filter(rows["vector"].is_valid())
+    vectors = rows["vector"].combine_chunks().flatten().to_numpy().reshape(-1, 4)
+    far = dict(zip(rows["id"].to_pylist(), ((vectors - query) ** 2).sum(axis=1).tolist(), strict=True))
+
+    found = table.search(query, index="graph", k=k, where=where, ef=1000, columns=["id"]).to_arrow()
+
+    ids = found["id"].to_pylist()
+    assert found["_distance"].to_pylist() == sorted(far.values())[:k], (world.history, query, k, where)
+    assert [far[id_] for id_ in ids] == found["_distance"].to_pylist()
+    assert len(set(ids)) == len(ids)
 
 
 def test_segments_that_must_know_of_each_other_are_asked_twice(tmp_path: Any, toys: None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import lance
@@ -10,9 +11,12 @@ import pyarrow as pa
 import pytest
 
 import lancewright as lw
+from lancewright.query import prefilter
 from lancewright.query.prefilter import FilterRequest, choose_prefilter
+from lancewright.query.resolve import ScanRequest
 from lancewright.query.search.request import RowsPrefilter
 from lancewright.table.location import table_ref
+from support.eager_scans import EAGER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,8 +96,9 @@ def test_executors_look_up_the_keys_of_a_frame(spark: SparkSession, uri: str) ->
 
 @pytest.mark.parametrize("where", ["g = 3 AND id < 9000", "lon BETWEEN 0 AND 40 AND lat BETWEEN 0 AND 60"])
 def test_a_composite_and_a_spatial_index_prefilter_a_vector_search_exactly(
-    spark: SparkSession, uri: str, where: str
+    spark: SparkSession, uri: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(prefilter, "ScanRequest", partial(ScanRequest, settings=EAGER))
     table = lw.open(uri, spark=spark, progress=False)
     table.refresh()
     pinned = table_ref(uri).pinned(table.snapshot().version)

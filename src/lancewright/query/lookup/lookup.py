@@ -11,12 +11,14 @@ import pyarrow as pa
 from lancewright.errors import CorruptIndexError, InvalidRequestError, UnsupportedError
 from lancewright.model.columns import find_column, is_repeated
 from lancewright.query.lookup.matching import KeySet, fit_keys, is_comparable
+from lancewright.query.lookup.naming import name_rows
 from lancewright.query.lookup.plan import (
     LookupPlan,
     lookup_job,
     lookup_tasks,
     plan_lookup,
     render_lookup_plan,
+    restrict_lookup,
 )
 from lancewright.query.lookup.worker import KEY_INDEX, PAIRS_SCHEMA
 from lancewright.query.search.columns import find_outputs, read_outputs
@@ -139,6 +141,10 @@ def prepare_lookup(
             f"Index {note.subject!r} cannot be used: {note.reason.value}, {note.explanation}",
             "Mend that, or look up without strict=True.",
         )
+    fitted = fit_keys(arrays, [plain_type(column.type) for column in columns], names)
+    if plan.index is None:
+        named = name_rows(table.pinned(snapshot.version), columns, fitted)
+        plan = plan if named is None else restrict_lookup(plan, named, runner.parallelism)
     outputs = find_outputs(snapshot, request.columns)
     if KEY_INDEX in outputs:
         raise InvalidRequestError(
@@ -147,7 +153,7 @@ def prepare_lookup(
     return Lookup(
         table=table,
         snapshot=snapshot,
-        keys=fit_keys(arrays, [plain_type(column.type) for column in columns], names),
+        keys=fitted,
         columns=outputs,
         plan=plan,
         strict=request.strict,

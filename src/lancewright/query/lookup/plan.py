@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyroaring import FrozenBitMap
@@ -15,11 +15,13 @@ from lancewright.query.search.notes import SearchNote, SearchReason
 from lancewright.query.search.plan import FragmentGroup, SegmentGroup, SegmentPart
 from lancewright.query.search.vector_planner import group_fragments, group_segments
 from lancewright.runtime.task import Job, Task
+from lancewright.table.vector_search import RowFilter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lancewright.model.columns import Column
+    from lancewright.model.row_set import RowSet
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.query.lookup.matching import KeySet
     from lancewright.table.location import TableRef
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LookupPlan:
-    """How keys are looked up on one version of a table."""
+    """How keys are looked up on one version of a table. ``named``: the only rows that may equal one, where indexes of Lance's say so."""
 
     snapshot: TableSnapshot
     columns: tuple[Column, ...]
@@ -36,6 +38,7 @@ class LookupPlan:
     fragment_groups: tuple[FragmentGroup, ...]
     notes: tuple[SearchNote, ...]
     unusable: tuple[SearchNote, ...] = ()
+    named: RowSet | None = None
 
 
 def plan_lookup(
@@ -84,6 +87,23 @@ def plan_lookup(
     )
 
 
+def restrict_lookup(plan: LookupPlan, named: RowSet, parallelism: int) -> LookupPlan:
+    """The plan of a lookup without an index of its own, where only these rows are to be read."""
+    fragments = tuple(named.fragments)
+    column = plan.columns[0].path
+    note = SearchNote(
+        reason=SearchReason.FILTER_ANSWERED,
+        subject=column,
+        explanation=f"indexes named the {len(named):,} rows with one of the keys",
+    )
+    return replace(
+        plan,
+        fragment_groups=group_fragments(plan.snapshot, fragments, parallelism) if fragments else (),
+        notes=(note, *plan.unusable),
+        named=named,
+    )
+
+
 def lookup_job(table: TableRef, plan: LookupPlan, keys: KeySet, *, strict: bool) -> Job:
     """What all tasks share. The keys go with it: to each task once."""
     snapshot, index = plan.snapshot, plan.index
@@ -110,7 +130,10 @@ def lookup_tasks(plan: LookupPlan) -> Iterator[Task]:
             (group, LookupWork(segments=tuple(segments[uuid] for uuid in group.uuids), fragments=()))
             for group in plan.segment_groups
         ),
-        *((group, LookupWork(segments=(), fragments=group.fragments)) for group in plan.fragment_groups),
+        *(
+            (group, LookupWork(segments=(), fragments=group.fragments, rows=_share(plan, group)))
+            for group in plan.fragment_groups
+        ),
     ]
     for number, (group, work) in enumerate(works):
         yield Task(
@@ -139,6 +162,10 @@ def render_lookup_plan(plan: LookupPlan, keys: int, happened: tuple[SearchNote, 
         f"  {note.reason.value:<26} {note.subject}: {note.explanation}  (when it ran)" for note in happened
     ]
     return "\n".join(lines)
+
+
+def _share(plan: LookupPlan, group: FragmentGroup) -> RowFilter:
+    return RowFilter(allowed=None if plan.named is None else plan.named.only(group.fragments))
 
 
 def _used(index: KindIndex | None, columns: tuple[Column, ...]) -> SearchNote:

@@ -5,7 +5,7 @@ A segment that cannot be asked has its fragments scanned. Memory: the keys, and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,10 +52,11 @@ class LookupSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupWork:
-    """Some segments, or fragments that are scanned."""
+    """Some segments, or fragments of which some rows are read, or all."""
 
     segments: tuple[KindSegment, ...]
     fragments: tuple[int, ...]
+    rows: RowFilter = field(default_factory=RowFilter)
 
 
 def look_up_part(settings: LookupSettings, work: LookupWork) -> Found:
@@ -74,9 +75,9 @@ def look_up_part(settings: LookupSettings, work: LookupWork) -> Found:
                 )
                 notes.append(note)
                 if not settings.strict:
-                    parts.append(_scan(settings, tuple(segment.covered)))
+                    parts.append(_scan(settings, tuple(segment.covered), RowFilter()))
         if work.fragments:
-            parts.append(_scan(settings, work.fragments))
+            parts.append(_scan(settings, work.fragments, work.rows))
     return Found(rows=pa.concat_tables(parts), notes=tuple(notes))
 
 
@@ -104,15 +105,15 @@ def _ask(settings: LookupSettings, dataset: Any, segment: KindSegment) -> pa.Tab
     return _pairs(keys.places[named[same]], live.ids[same], live.addresses[same])
 
 
-def _scan(settings: LookupSettings, fragments: tuple[int, ...]) -> pa.Table:
-    """Every row of some fragments, batch by batch."""
+def _scan(settings: LookupSettings, fragments: tuple[int, ...], rows: RowFilter) -> pa.Table:
+    """Rows of some fragments, batch by batch."""
     parts = [PAIRS_SCHEMA.empty_table()]
-    keys = settings.keys
-    batches = read_keys(settings.table, settings.columns, fragments, with_row_ids=settings.stable_row_ids)
+    keys, stable = settings.keys, settings.stable_row_ids
+    batches = read_keys(settings.table, settings.columns, fragments, with_row_ids=stable, rows=rows)
     for batch in batches if len(keys) else ():
-        places, rows = keys.match(batch.keys)
+        places, found = keys.match(batch.keys)
         ids = batch.addresses if batch.row_ids is None else batch.row_ids
-        parts.append(_pairs(keys.places[places], ids[rows], batch.addresses[rows]))
+        parts.append(_pairs(keys.places[places], ids[found], batch.addresses[found]))
     return pa.concat_tables(parts)
 
 

@@ -60,7 +60,7 @@ class Ranker(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SegmentRanker:
     """Asks a segment, first for any rows, and when too many of those may not be found, for those that may."""
 
@@ -91,6 +91,11 @@ class SegmentRanker:
                 return _keep(probe, k, _ranked(hits.scores, allowed.ids[places], allowed.addresses[places]))
             limit = min(limit * 4, max(_TIES_MAX, k + 1))
 
+    @cached_property
+    def _ranked_at_least(self) -> int:
+        """How many live rows have a rank at least; rows without one may have been deleted."""
+        return self.rows.count_live() - len(self.opened.without_rank)
+
     def _look_at_the_best(self, probe: SearchProbe, statistics: Sequence[bytes], k: int) -> pa.Table | None:
         """Which rows are live is then found out for a few. None when the best of all have too few live ones among them."""
         limit = k + 1
@@ -98,7 +103,8 @@ class SegmentRanker:
             hits = self.opened.search(probe, statistics, limit, None)
             live = self.rows.locate(hits.rows)
             scores = hits.scores[live.rows]
-            whole = len(hits.rows) < limit and probe.exact
+            # A kind that gave fewer than it was asked for gave all it has, unless more rows are live than that.
+            whole = len(hits.rows) < limit and probe.exact and len(scores) >= min(k, self._ranked_at_least)
             enough = len(scores) >= k and (not probe.exact or scores[k - 1] != hits.scores[-1])
             if whole or enough:
                 return _keep(probe, k, _ranked(scores, live.ids, live.addresses))

@@ -56,6 +56,10 @@ class SegmentRows:
         """True when every live row may be found."""
         return self.filter.sql is None and self.filter.allowed is None
 
+    def count_live(self) -> int:
+        """How many live rows lie in the fragments."""
+        return sum(int(self.dataset.get_fragment(fragment).count_rows()) for fragment in self.fragments)
+
     def locate(self, numbers: Numbers) -> Located:
         """Those of these rows that are live and lie where the segment answers for them. Knows nothing of a filter."""
         known, ids = self._ids(numbers)
