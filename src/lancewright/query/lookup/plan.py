@@ -10,9 +10,8 @@ from pyroaring import FrozenBitMap
 from lancewright.kinds.plugins import PLUGINS
 from lancewright.query.kind_index import KindIndex, is_kind_index, judge_kind_index
 from lancewright.query.lookup.worker import LookupSettings, LookupWork, look_up_part
-from lancewright.query.plan import UNUSABLE, Reason
+from lancewright.query.search.kind_plan import segment_parts
 from lancewright.query.search.notes import SearchNote, SearchReason
-from lancewright.query.search.plan import FragmentGroup, SegmentGroup, SegmentPart
 from lancewright.query.search.vector_planner import group_fragments, group_segments
 from lancewright.runtime.task import Job, Task
 from lancewright.table.vector_search import RowFilter
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from lancewright.model.row_set import RowSet
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.query.lookup.matching import KeySet
+    from lancewright.query.search.plan import FragmentGroup, SegmentGroup
     from lancewright.table.location import TableRef
 
 
@@ -45,45 +45,21 @@ def plan_lookup(
     snapshot: TableSnapshot, columns: tuple[Column, ...], name: str | None, parallelism: int
 ) -> LookupPlan:
     """Choose at most one index over just these columns, the one that covers most."""
-    live = FrozenBitMap(fragment.id for fragment in snapshot.fragments)
-    wanted = {column.path for column in columns}
-    usable: list[KindIndex] = []
-    unusable: list[SearchNote] = []
-    for index in snapshot.indexes:
-        named = index.name == name if name is not None else True
-        if not named or not is_kind_index(index) or index.keys or set(index.columns) != wanted:
-            continue
-        judged = judge_kind_index(snapshot, index, live)
-        if not isinstance(judged, KindIndex):
-            reason, explanation = judged
-            if reason in UNUSABLE or reason is Reason.NOT_BUILT:
-                unusable.append(
-                    SearchNote(reason=SearchReason(reason.value), subject=index.name, explanation=explanation)
-                )
-        elif judged.kind.looks_up_many:
-            usable.append(judged)
+    usable, unusable = _judge(snapshot, columns, name)
     rows = snapshot.fragments_by_id
     usable.sort(key=lambda one: (-sum(rows[fragment].rows for fragment in one.covered), one.name))
     best = usable[0] if usable else None
     covered = FrozenBitMap() if best is None else best.covered
     outside = tuple(fragment.id for fragment in snapshot.fragments if fragment.id not in covered)
-    parts = tuple(
-        SegmentPart(
-            uuid=one.segment.uuid,
-            fragments=tuple(one.covered),
-            rows=sum(rows[fragment].rows for fragment in one.covered),
-        )
-        for one in (() if best is None else best.segments)
-        if one.covered
-    )
+    segments = () if best is None else best.segments
     return LookupPlan(
         snapshot=snapshot,
         columns=columns,
         index=best,
-        segment_groups=group_segments(parts, parallelism),
+        segment_groups=group_segments(segment_parts(snapshot, segments), parallelism),
         fragment_groups=group_fragments(snapshot, outside, parallelism) if outside else (),
         notes=(_used(best, columns), *_scanned(snapshot, outside, best), *unusable),
-        unusable=tuple(unusable),
+        unusable=unusable,
     )
 
 
@@ -162,6 +138,29 @@ def render_lookup_plan(plan: LookupPlan, keys: int, happened: tuple[SearchNote, 
         f"  {note.reason.value:<26} {note.subject}: {note.explanation}  (when it ran)" for note in happened
     ]
     return "\n".join(lines)
+
+
+def _judge(
+    snapshot: TableSnapshot, columns: tuple[Column, ...], name: str | None
+) -> tuple[list[KindIndex], tuple[SearchNote, ...]]:
+    """The indexes over just these columns that look up many keys, and why others cannot."""
+    live = FrozenBitMap(fragment.id for fragment in snapshot.fragments)
+    wanted = {column.path for column in columns}
+    usable: list[KindIndex] = []
+    unusable: list[SearchNote] = []
+    for index in snapshot.indexes:
+        is_meant = name is None or index.name == name
+        if not is_meant or not is_kind_index(index) or index.keys or set(index.columns) != wanted:
+            continue
+        judged = judge_kind_index(snapshot, index, live)
+        if isinstance(judged, KindIndex):
+            usable += [judged] if judged.kind.looks_up_many else []
+            continue
+        reason, explanation = judged
+        unusable.append(
+            SearchNote(reason=SearchReason(reason.value), subject=index.name, explanation=explanation)
+        )
+    return usable, tuple(unusable)
 
 
 def _share(plan: LookupPlan, group: FragmentGroup) -> RowFilter:

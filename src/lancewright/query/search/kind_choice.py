@@ -22,12 +22,12 @@ from lancewright.query.search.kind_request import NEAR
 from lancewright.query.search.notes import SearchNote, SearchReason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lancewright.kinds.plugins import PluginRef
     from lancewright.model.columns import Column
     from lancewright.model.computed import ComputedColumn
-    from lancewright.model.index import IndexState
+    from lancewright.model.index import IndexState, Segment
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.query.search.kind_request import KindRequest
 
@@ -92,19 +92,38 @@ def _is_addressed(snapshot: TableSnapshot, index: IndexState, request: KindReque
 
 
 def _judge(snapshot: TableSnapshot, index: IndexState, request: KindRequest) -> Choice | SearchNote:
-    kind, plugin = PLUGINS.load(index.kind), None
-    if not isinstance(kind, Unusable):
-        plugin = PLUGINS.ref(index.kind)
-    if isinstance(kind, Unusable) or plugin is None:
-        return _unusable(index, kind) if isinstance(kind, Unusable) else _no_details(index)
-    declared = next(_declarations(snapshot, index, kind), None)
-    if declared is None:
+    kind = PLUGINS.load(index.kind)
+    if isinstance(kind, Unusable):
+        return _unusable(index, kind)
+    live = FrozenBitMap(fragment.id for fragment in snapshot.fragments)
+    segments, notes = _usable_segments(snapshot, index, kind, live)
+    # A segment whose files cannot be read here still says in the manifest what the index is.
+    declaring = [one.segment for one in segments] or index.segments
+    plugin, declared = PLUGINS.ref(index.kind), next(_declarations(snapshot, index, declaring), None)
+    if plugin is None or declared is None:
         return _no_details(index)
     spec, columns = declared
     probes = _plan(index, kind, spec, request)
     if isinstance(probes, SearchNote):
         return probes
-    live = FrozenBitMap(fragment.id for fragment in snapshot.fragments)
+    claimed = BitMap.union(BitMap(), *(segment.covered for segment in index.segments))
+    return Choice(
+        name=index.name,
+        kind=kind,
+        plugin=plugin,
+        spec=spec,
+        columns=columns,
+        probes=probes,
+        segments=segments,
+        claimed=FrozenBitMap(claimed & live),
+        notes=notes,
+    )
+
+
+def _usable_segments(
+    snapshot: TableSnapshot, index: IndexState, kind: IndexKind, live: FrozenBitMap
+) -> tuple[tuple[KindSegment, ...], tuple[SearchNote, ...]]:
+    """The segments that can be asked together, and why others cannot."""
     entries = [judge_kind_segment(snapshot, kind, segment, live) for segment in index.segments]
     usable = [one for one in entries if isinstance(one, KindSegment)]
     alike = tuple(
@@ -113,29 +132,18 @@ def _judge(snapshot: TableSnapshot, index: IndexState, request: KindRequest) -> 
         if declared_as(snapshot, one.segment, one.details)
         == declared_as(snapshot, usable[0].segment, usable[0].details)
     )
-    notes = dict.fromkeys(_unusable(index, one) for one in entries if isinstance(one, Unusable))
+    notes = [_unusable(index, one) for one in entries if isinstance(one, Unusable)]
     if len(alike) < len(usable):
-        notes[_other_declaration(index)] = None
-    skipped = {_note(SearchReason.FORMAT_TOO_NEW, index.name, one.explanation): None for one in index.skipped}
-    return Choice(
-        name=index.name,
-        kind=kind,
-        plugin=plugin,
-        spec=spec,
-        columns=columns,
-        probes=probes,
-        segments=alike,
-        claimed=FrozenBitMap(BitMap.union(BitMap(), *(segment.covered for segment in index.segments)) & live),
-        notes=(*notes, *skipped),
-    )
+        notes.append(_other_declaration(index))
+    notes += [_note(SearchReason.FORMAT_TOO_NEW, index.name, one.explanation) for one in index.skipped]
+    return alike, tuple(dict.fromkeys(notes))
 
 
 def _declarations(
-    snapshot: TableSnapshot, index: IndexState, kind: IndexKind
+    snapshot: TableSnapshot, index: IndexState, segments: Iterable[Segment]
 ) -> Iterator[tuple[Spec, tuple[Column | ComputedColumn, ...]]]:
-    """What segments say the index is; also one whose files cannot be read here says it, in the manifest."""
-    readable = sorted(index.segments, key=lambda one: _format_of(one.details) not in kind.reads)
-    for segment in readable:
+    """What segments say that the index is, by the names of now."""
+    for segment in segments:
         try:
             details = details_from_bytes(segment.details)
             columns = keys_of_segment(segment, details, snapshot.columns_by_field_id)
@@ -149,13 +157,6 @@ def _declarations(
             format=details.format,
         )
         yield spec, columns
-
-
-def _format_of(details: bytes) -> int:
-    try:
-        return details_from_bytes(details).format
-    except DetailsError:
-        return -1
 
 
 def _plan(

@@ -23,7 +23,7 @@ from lancewright.runtime.task import Job, Task
 from lancewright.table.vector_search import RowFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from lancewright.kinds.segment.judging import KindSegment
     from lancewright.model.snapshot import TableSnapshot
@@ -64,16 +64,7 @@ def plan_kind_search(snapshot: TableSnapshot, request: KindRequest, parallelism:
             "fast=True searches indexed rows only, and no usable index ranks by this",
             "Build one with create_index, or leave fast= out.",
         )
-    rows = snapshot.fragments_by_id
-    parts = tuple(
-        SegmentPart(
-            uuid=one.segment.uuid,
-            fragments=tuple(one.covered),
-            rows=sum(rows[fragment].rows for fragment in one.covered),
-        )
-        for one in choice.segments
-        if one.covered and may_hold(one.covered, scope.prefilter)
-    )
+    asked = tuple(one for one in choice.segments if may_hold(one.covered, scope.prefilter))
     covered = choice.covered
     outside = tuple(
         fragment.id
@@ -87,7 +78,7 @@ def plan_kind_search(snapshot: TableSnapshot, request: KindRequest, parallelism:
         snapshot=snapshot,
         choice=choice,
         k=request.k,
-        segment_groups=group_segments(parts, parallelism),
+        segment_groups=group_segments(segment_parts(snapshot, asked), parallelism),
         fragment_groups=group_fragments(snapshot, ranked, parallelism) if ranked else (),
         notes=(
             *choice.notes,
@@ -97,6 +88,20 @@ def plan_kind_search(snapshot: TableSnapshot, request: KindRequest, parallelism:
         ),
         prefilter=scope.prefilter,
         strict=scope.strict,
+    )
+
+
+def segment_parts(snapshot: TableSnapshot, segments: Iterable[KindSegment]) -> tuple[SegmentPart, ...]:
+    """Segments that answer for any fragment, as parts to be grouped."""
+    rows = snapshot.fragments_by_id
+    return tuple(
+        SegmentPart(
+            uuid=one.segment.uuid,
+            fragments=tuple(one.covered),
+            rows=sum(rows[fragment].rows for fragment in one.covered),
+        )
+        for one in segments
+        if one.covered
     )
 
 
