@@ -428,7 +428,7 @@ def test_segments_of_the_same_rows_make_the_same_graph(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         uri = write_rows(tmp_path / name, 200)
-        lw.open(uri, progress=False).create_index("vector", kind="hnsw")
+        lw.open(uri, progress=False).create_index("vector", kind="hnsw", segments=1)
         files.append(next(Path(uri, "_indices").glob("*/graph")).read_bytes())
 
     assert files[0] == files[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lancewright.errors import InvalidRequestError, LancewrightError
+from lancewright.errors import InvalidRequestError, UnsupportedError
 from lancewright.query.kind_index import is_kind_index
 from lancewright.query.search.columns import find_indexes, find_vector_column, fit_vectors
 from lancewright.query.search.kind_choice import choose_ranker
@@ -61,9 +61,10 @@ def _request(column: Column, request: VectorRequest) -> KindRequest:
 
 
 def _is_ranked(snapshot: TableSnapshot, request: KindRequest) -> bool:
+    """True unless no index can; raises when the vector itself is wrong."""
     try:
         choose_ranker(snapshot, request)
-    except LancewrightError:
+    except UnsupportedError:
         return False
     return True
 
