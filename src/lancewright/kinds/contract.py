@@ -122,9 +122,8 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProbe:
-    """A planned ranked query. Small and picklable; ``payload`` is the kind's own and ``text`` is shown by explain.
+    """A planned ranked query, as ``Probe``. ``descending``: the greatest score is best. ``exact``: all of the best rows are found.
 
-    ``descending``: the greatest score is best. ``exact``: the rows found are the best ones, and not most of them.
     ``needs_statistics``: every segment is asked for ``Reader.statistics`` before any is searched.
     """
 
@@ -204,9 +203,8 @@ class Store(Protocol):
 class IndexKind(ABC):
     """One kind of index. An instance has no state: it is made anew wherever it is needed.
 
-    A kind for filters has ``validate``, ``build``, ``plan`` and ``open``, and its reader ``lookup``. A kind that ranks has
-    ``validate``, ``build``, ``plan`` (which may always return None), ``plan_search`` and ``open``, and its reader ``search``. The
-    rest is optional.
+    A kind for filters has ``validate``, ``build``, ``plan`` and ``open``, and its reader ``lookup``; one that ranks has ``plan_search``
+    and its reader ``search``, and its ``plan`` may always return None. The rest is optional.
     """
 
     name: ClassVar[str]

@@ -202,7 +202,8 @@ def _kind_alone(snapshot: TableSnapshot, request: KindRequest, candidates: list[
 def _with_notes(request: KindRequest, choice: Choice, others: tuple[SearchNote, ...]) -> Choice:
     scope = request.scope
     if scope.strict and scope.use_index:
-        _refuse_unusable((*choice.notes, *others))
+        # Of indexes nobody named, one that cannot be used here may have nothing to do with the query.
+        _refuse_unusable((*choice.notes, *(others if scope.index or scope.columns else ())))
     subject = choice.name or ", ".join(key.name for key in choice.spec.keys)
     if not scope.use_index:
         used = _note(SearchReason.DISABLED, subject, "use_index=False: every row is looked at")

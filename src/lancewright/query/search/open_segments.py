@@ -28,19 +28,18 @@ class OpenSegments:
         """Start empty."""
         self._segments_max = segments_max
         self._bytes_max = bytes_max
-        self._open: OrderedDict[tuple[str, int, str], tuple[OpenSegment, int]] = OrderedDict()
+        self._open: OrderedDict[tuple[object, ...], tuple[OpenSegment, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def open(self, table: TableRef, kind: IndexKind, spec: Spec, segment: KindSegment) -> OpenSegment:
         """The segment, its header read."""
-        place = place_of(table, segment.segment)
-        key = (place.identity, segment.details.header_checksum, repr((type(kind), spec)))
+        key = _key(table, kind, spec, segment)
         with self._lock:
             known = self._open.get(key)
             if known is not None:
                 self._open.move_to_end(key)
                 return known[0]
-        opened = OpenSegment(kind, spec, segment.details, place)
+        opened = OpenSegment(kind, spec, segment.details, place_of(table, segment.segment))
         size = sum(file.size_bytes for file in segment.segment.files or ())
         with self._lock:
             self._open[key] = (opened, size)
@@ -61,6 +60,13 @@ class OpenSegments:
         """Let go of all."""
         with self._lock:
             self._open.clear()
+
+
+def _key(table: TableRef, kind: IndexKind, spec: Spec, segment: KindSegment) -> tuple[object, ...]:
+    """What makes an open segment the same. Credentials are part of it: what was opened with old ones may be refused when it reads on."""
+    entry = segment.segment
+    place = (table.root_uri, hash(table.storage_options), entry.base_id, entry.uuid)
+    return (*place, segment.details.header_checksum, repr((type(kind), spec)))
 
 
 # As the blocks of files (kinds.segment.store), what was read of files that never change.
