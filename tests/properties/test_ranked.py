@@ -1,6 +1,6 @@
 """Whatever the table went through, a ranked search through a kind of ours finds what looking at every row finds.
 
-``LANCEWRIGHT_RANKED_WORLDS`` sets the number of tables (6).
+``LANCEWRIGHT_RANKED_WORLDS`` sets the number of tables (4).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import lancewright as lw
     from lancewright.kinds.contract import Reader, RowNumbers, Spec, Store
 
-WORLDS = int(os.environ.get("LANCEWRIGHT_RANKED_WORLDS", "6"))
-STEPS = 5
+WORLDS = int(os.environ.get("LANCEWRIGHT_RANKED_WORLDS", "4"))
+STEPS = 4
 WHERES = (None, None, "g = 3", "g < 4 AND id % 3 = 1", "id < 0", "lat > 20")
 
 
@@ -82,7 +82,7 @@ def test_a_ranked_search_finds_what_looking_at_every_row_finds(tmp_path: Any, se
     for _ in range(STEPS):
         world.change()
         table = world.table
-        for _ in range(6):
+        for _ in range(5):
             check_places(world, table)
             check_numbers(world, table)
             check_vectors(world, table)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CODES_FILE = "codes"
 ROWS_FILE = "rows"
 LAYOUT_FILE = "layout"
+_TEXTS_SEARCHED_MAX = 64
 _NUMBER_MAX = 2**64 - 1
 
 
@@ -161,9 +162,8 @@ class CompositeReader(Reader):
         """The code of each value of a key, and which values the segment has."""
         code = self.layout.keys[key]
         if code.form == "texts":
-            places = pc.index_in(as_bytes(values), value_set=self.key_texts(key))
-            held = places.is_valid().to_numpy(zero_copy_only=False)
-            return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.uint64) + np.uint64(1), held
+            places, held = self._places_of_texts(key, as_bytes(values))
+            return places.astype(np.uint64) + np.uint64(1), held
         numbers = whole_numbers(values)
         if code.form == "offset":
             held = (numbers >= np.uint64(code.low)) & (numbers - np.uint64(code.low) < np.uint64(code.count))
@@ -171,6 +171,16 @@ class CompositeReader(Reader):
         file = SortedFile(self._store, f"k{key}")
         left = file.left(numbers)
         return left.astype(np.uint64) + np.uint64(1), file.right(numbers) > left
+
+    def _places_of_texts(self, key: int, values: pa.Array) -> tuple[Places, NDArray[np.bool_]]:
+        """Few texts are searched for one by one, many among all that the segment has."""
+        if len(values) <= _TEXTS_SEARCHED_MAX:
+            texts, wanted = self._texts(key), values.to_pylist()
+            left = np.array([texts.left(one) for one in wanted], dtype=np.int64)
+            return left, np.array([texts.right(one) for one in wanted], dtype=np.int64) > left
+        places = pc.index_in(values, value_set=self.key_texts(key))
+        held = places.is_valid().to_numpy(zero_copy_only=False)
+        return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), held
 
     def _rows_of(self, asked: Places, wanted: list[_Ranges]) -> tuple[Places, NDArray[np.uint32]]:
         """The rows of keys given by their codes, each with the place of its key."""
