@@ -1,5 +1,5 @@
 # Every target makes its own environment first: see tools/bootstrap.sh (Python) and tools/java-home.sh (Java).
-.PHONY: help demo test check format lint types layers unit docs lock bootstrap clean bench-btree bench-query bench-kinds bench-maintain
+.PHONY: help demo test check format lint types layers unit docs lock bootstrap clean bench-btree bench-query bench-kinds bench-maintain bench-ranked
 .DEFAULT_GOAL := help
 
 BIN := .venv/bin
@@ -51,6 +51,9 @@ bench-kinds: bootstrap  ## ask indexes of our own kinds beside full scans (ARGUM
 
 bench-maintain: bootstrap  ## refresh, merge and catch up beside pylance (ARGUMENTS="--rows 50000000 --sections merge")
 	$(SPARK) $(BIN)/python -m benchmarks.maintain $(ARGUMENTS)
+
+bench-ranked: bootstrap  ## nearest places, graphs and lookups of many keys (ARGUMENTS="--rows 5000000")
+	$(SPARK) $(BIN)/python -m benchmarks.ranked $(ARGUMENTS)
 
 lock:  ## resolve the dependencies again (needs the network and uv)
 	tools/lock.sh

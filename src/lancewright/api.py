@@ -16,8 +16,10 @@ from lancewright.model.coverage import Coverage, measure_coverage
 from lancewright.model.request import IndexRequest, require_type
 from lancewright.observe.progress import ProgressSink
 from lancewright.observe.sinks import BorrowedSink, FanOutSink, Sink
+from lancewright.query.lookup.lookup import Lookup, LookupRequest
 from lancewright.query.prefilter import FilterRequest, choose_prefilter
 from lancewright.query.resolve import ScanRequest
+from lancewright.query.search.kind_request import read_columns
 from lancewright.query.search.request import (
     RANK_CONSTANT,
     Scope,
@@ -35,9 +37,12 @@ from lancewright.spark.runner import SparkRunner
 from lancewright.spark.start_search import (
     Asked,
     HybridQuery,
+    KindQuery,
     Outputs,
     SearchPlace,
     start_hybrid_search,
+    start_kind_search,
+    start_lookup,
     start_search,
 )
 from lancewright.table.location import table_ref
@@ -308,7 +313,9 @@ class Table(UpkeepVerbs, Shown):
         vector: Any = None,  # Any: a list, an array, or a frame of queries
         *,
         text: str | TextQuery | None = None,
-        column: str | None = None,
+        near: tuple[float, float] | None = None,
+        query: Mapping[str, Any] | None = None,
+        column: str | Sequence[str] | None = None,
         k: int = 10,
         where: str | Expression | None = None,
         columns: Sequence[str] | None = None,
@@ -328,7 +335,10 @@ class Table(UpkeepVerbs, Shown):
         use_index: bool = True,
         version: int | None = None,
     ) -> Search:
-        """The ``k`` rows nearest to a vector, or the ``k`` texts that match best; see the guide on searching.
+        """The ``k`` rows nearest to a vector or a place, or the ``k`` texts that match best; see the guide on searching.
+
+        ``near`` is a longitude and a latitude in degrees; ``column`` then names the two columns, or is left to a spatial index.
+        ``query`` asks an index of any kind that ranks, by ``index`` or ``column``, in the words of the kind.
 
         A matrix of vectors is a batch: the answer has a column ``query_index``. A frame of queries (Spark, pandas or Arrow) is
         joined: each of its rows comes back with the rows nearest to the vector in its ``query_column``. ``where`` restricts the
@@ -336,28 +346,30 @@ class Table(UpkeepVerbs, Shown):
         instead of searching around it, ``use_index=False`` looks at every row.
         """
         place = self._place(version)
-        return start_search(
-            place,
-            Asked(vector=vector, text=text, operator=operator, fuzziness=fuzziness, phrase=phrase),
-            scope=Scope(
-                column=column,
-                index=index,
-                prefilter=self._prefilter(place, where, strict=strict),
-                fast=fast,
-                strict=strict,
-                use_index=use_index,
-            ),
-            tuning=VectorTuning(
-                k=k,
-                metric=metric,
-                nprobes=nprobes,
-                refine_factor=refine_factor,
-                ef=ef,
-                lower_bound=lower_bound,
-                upper_bound=upper_bound,
-            ),
-            outputs=Outputs(columns=columns_of(columns), query_column=query_column),
+        of_kind = query is not None or near is not None
+        asked = Asked(vector=vector, text=text, operator=operator, fuzziness=fuzziness, phrase=phrase)
+        scope = Scope(
+            column=None if of_kind else column,  # type: ignore[arg-type] # Scope refuses what is no name
+            index=index,
+            prefilter=self._prefilter(place, where, strict=strict),
+            fast=fast,
+            strict=strict,
+            use_index=use_index,
         )
+        tuning = VectorTuning(
+            k=k,
+            metric=metric,
+            nprobes=nprobes,
+            refine_factor=refine_factor,
+            ef=ef,
+            lower_bound=lower_bound,
+            upper_bound=upper_bound,
+        )
+        outputs = Outputs(columns=columns_of(columns), query_column=query_column)
+        if of_kind:
+            words = KindQuery(query=query, near=near, columns=read_columns(column))
+            return start_kind_search(place, (asked, words), scope=scope, tuning=tuning, outputs=outputs)
+        return start_search(place, asked, scope=scope, tuning=tuning, outputs=outputs)
 
     def hybrid_search(
         self,
@@ -393,6 +405,26 @@ class Table(UpkeepVerbs, Shown):
             scopes=(replace(scope, column=vector_column), replace(scope, column=text_column)),
             columns=columns_of(columns),
         )
+
+    def lookup(
+        self,
+        keys: Any,  # Any: an Arrow table, a frame of pandas or of Spark
+        *,
+        on: str | Sequence[str] | None = None,
+        index: str | None = None,
+        columns: Sequence[str] | None = None,
+        strict: bool = False,
+        version: int | None = None,
+    ) -> Lookup:
+        """The rows that equal any of many keys, each with the place of its key: for joins and upserts.
+
+        The columns of ``keys`` are named as the table's; ``on`` names those that are compared. An index of kind key or composite over
+        just these columns is asked with all keys at once; rows outside of it are scanned. NULL equals nothing, NaN itself.
+        """
+        request = LookupRequest(
+            on=read_columns(on) or None, index=index, columns=columns_of(columns), strict=strict
+        )
+        return start_lookup(self._place(version), keys, request)
 
     def _at(self, version: int | None, tag: str | None) -> TableRef:
         if tag is None:

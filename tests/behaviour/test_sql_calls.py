@@ -28,8 +28,12 @@ def call(function: str, *positional: Any, **named: Any) -> FunctionCall:
     return FunctionCall(function=function, positional=positional, named=named)
 
 
-def test_every_function_says_the_schema_of_the_rows_it_gives(uri: str) -> None:
+def test_every_function_says_the_schema_of_the_rows_it_gives(uri: str, tmp_path: Path) -> None:
     add_text_index(uri, [[0, 1], [2]])
+    (tmp_path / "ranked").mkdir()
+    ranked = write_rows(tmp_path / "ranked", 60)
+    lw.open(ranked, progress=False).create_index("vector", kind="hnsw")
+    query = f'{{"vector": {[0.5] * WIDTH}}}'
     vector = [Decimal("0.5")] * WIDTH
     calls = [
         call("lance_scan", uri, "id < 5", columns=["_rowaddr", "id", "vector"]),
@@ -37,6 +41,7 @@ def test_every_function_says_the_schema_of_the_rows_it_gives(uri: str) -> None:
         call("lance_vector_search", uri, [vector, vector], k=3),
         call("lance_text_search", uri, "alpha", k=3),
         call("lance_hybrid_search", uri, vector, "alpha", k=3, columns=["_rowaddr", "id"]),
+        call("lance_index_search", ranked, query, k=3, columns=["id", "_rowid"]),
         call("lance_indexes", uri),
         call("lance_explain", uri, "id = 3"),
     ]

@@ -122,7 +122,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProbe:
-    """A planned ranked query (reserved, see ``IndexKind.plan_search``). Which end of the scores is best is fixed here and not by results."""
+    """A planned ranked query, as ``Probe``. ``descending``: the greatest score is best. ``exact``: all of the best rows are found.
+
+    ``needs_statistics``: every segment is asked for ``Reader.statistics`` before any is searched.
+    """
 
     payload: bytes
     descending: bool
@@ -154,7 +157,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hits:
-    """Ranked rows of one segment, the best first, equal scores by row number."""
+    """Ranked rows of one segment, the best first, equal scores by row number. Scores are exact, also of a kind that is not."""
 
     rows: NDArray[np.uint32]
     scores: NDArray[np.float64]
@@ -200,7 +203,8 @@ class Store(Protocol):
 class IndexKind(ABC):
     """One kind of index. An instance has no state: it is made anew wherever it is needed.
 
-    A kind for filters has ``validate``, ``build``, ``plan`` and ``open``, and its reader ``lookup``. The rest is optional.
+    A kind for filters has ``validate``, ``build``, ``plan`` and ``open``, and its reader ``lookup``; one that ranks has ``plan_search``
+    and its reader ``search``, and its ``plan`` may always return None. The rest is optional.
     """
 
     name: ClassVar[str]
@@ -209,7 +213,7 @@ class IndexKind(ABC):
     reads: ClassVar[frozenset[int]] = frozenset({1})
     doc: ClassVar[str] = ""
     looks_up_many: ClassVar[bool] = False
-    """Whether its reader has ``lookup_many``, which is reserved."""
+    """Whether its reader has ``lookup_many``."""
     rows_max: ClassVar[int] = 64_000_000
     """Rows that one segment is made for; they pass through the memory of one task."""
 
@@ -236,12 +240,16 @@ class IndexKind(ABC):
         """Offer to answer some of these atoms, all of which must be TRUE; None to answer none. Reads nothing."""
 
     def plan_search(self, spec: Spec, query: Mapping[str, Any]) -> SearchProbe | None:
-        """Accept a ranked query addressed to this index, or None. Reads nothing.
-
-        Reserved: not asked yet, no search of this version reaches a kind.
-        """
+        """Accept a ranked query addressed to this index, or None. Reads nothing."""
         del spec, query
         return None
+
+    def score(self, spec: Spec, probe: SearchProbe, rows: pa.RecordBatch) -> NDArray[np.float64]:
+        """The scores of rows given by their keys (columns ``k0``, ``k1``, …), NaN for a row that has no rank.
+
+        With it, rows outside the index are ranked one by one; without, a segment over them is built in memory for each search.
+        """
+        raise NotImplementedError
 
     def skip(self, spec: Spec, probe: Probe, summary: bytes) -> bool:
         """Say that a segment with this summary has no row for the probe. Must never be wrong."""
@@ -258,29 +266,29 @@ class IndexKind(ABC):
         """Open one segment, reading little or nothing yet."""
 
 
-class Reader(ABC):
+class Reader(ABC):  # noqa: B024 - which of its methods a kind needs is said by what it plans
     """One open segment."""
 
-    @abstractmethod
     def lookup(self, probe: Probe) -> RowNumbers:
         """The rows for which every consumed atom is TRUE (EXACT), or these and perhaps others (AT_MOST)."""
+        raise NotImplementedError
 
     def lookup_many(self, keys: pa.RecordBatch) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
         """Equality for many keys at once (columns ``k0``, ``k1``, …): pairs of a place in ``keys`` and a row.
 
-        Every row that is equal is among them; others may be. Reserved: not asked yet, no query of this version needs it.
+        Every row that is equal is among them; others may be, which are checked. A key with a NULL has no rows.
         """
         raise NotImplementedError
 
     def statistics(self, probe: SearchProbe) -> bytes:
-        """This segment's share of what all segments must know before one can score. Reserved, as ``plan_search`` is."""
+        """This segment's share of what all segments must know before one can score."""
         del probe
         return b""
 
     def search(
         self, probe: SearchProbe, statistics: Sequence[bytes], k: int, allow: RowNumbers | None
     ) -> Hits:
-        """The best ``k`` rows of those allowed. Reserved, as ``plan_search`` is."""
+        """The best ``k`` rows of those allowed; ``None`` allows all. As many as there are, however far down they rank."""
         raise NotImplementedError
 
     def memory_bytes(self) -> int:

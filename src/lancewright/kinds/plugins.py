@@ -26,6 +26,7 @@ GROUP = "lancewright.kinds"
 OURS = "lancewright"
 _BUILT_IN = {
     "composite": "lancewright.kinds.composite.kind:CompositeKind",
+    "hnsw": "lancewright.kinds.hnsw.kind:HnswKind",
     "interval": "lancewright.kinds.interval.kind:IntervalKind",
     "key": "lancewright.kinds.key.kind:KeyKind",
     "spatial": "lancewright.kinds.spatial.kind:SpatialKind",

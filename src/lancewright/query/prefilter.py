@@ -11,17 +11,18 @@ from lancewright.query.resolve import ROW_ADDRESS, ScanRequest, plan_scan, resol
 from lancewright.query.search.request import RowsPrefilter, SqlPrefilter
 
 if TYPE_CHECKING:
-    from lancewright.model.predicate import Expression
+    from lancewright.model.predicate import Expression, Predicate
     from lancewright.query.search.request import Prefilter
     from lancewright.table.location import TableRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterRequest:
-    """The filter of a search on a table pinned to a version."""
+    """The filter of a search on a table pinned to a version: as a caller wrote it, or ``bound`` to its columns."""
 
     table: TableRef
-    where: str | Expression | None
+    where: str | Expression | None = None
+    bound: Predicate | None = None
     strict: bool = False
 
 
@@ -31,9 +32,11 @@ def choose_prefilter(request: FilterRequest) -> Prefilter:
     With the rows, no task evaluates the filter: each gets those of its own fragments. Of any kind of index, also of one that
     Lance does not know. The condition is in the form in which Lance reads it right (decision 0013).
     """
-    if request.where is None:
+    if request.where is None and request.bound is None:
         return None
-    scan = ScanRequest(where=request.where, columns=(ROW_ADDRESS,), strict=request.strict)
+    scan = ScanRequest(
+        where=request.where, bound=request.bound, columns=(ROW_ADDRESS,), strict=request.strict
+    )
     planned = plan_scan(request.table, scan, parallelism=1)
     predicate = planned.plan.predicate
     if predicate is None:

@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lancewright.errors import InvalidRequestError
+from lancewright.query.lookup.lookup import KEYS_MAX, prepare_lookup, read_names
 from lancewright.query.search.join_plan import check_join
 from lancewright.query.search.join_search import TableJoin, with_vectors
+from lancewright.query.search.kind_request import KindRequest, KindScope, read_query
+from lancewright.query.search.kind_search import prepare_kind_search
+from lancewright.query.search.kind_vectors import read_as_kind_request
 from lancewright.query.search.request import (
     HybridRequest,
     TextRequest,
@@ -26,6 +30,7 @@ from lancewright.spark.frame_join import FrameJoin, query_schema
 
 if TYPE_CHECKING:
     from lancewright.model.snapshot import TableSnapshot
+    from lancewright.query.lookup.lookup import Lookup, LookupRequest
     from lancewright.query.search.request import Scope, SearchRequest
     from lancewright.query.search.search import Frames, Search
     from lancewright.runtime.runner import Runner
@@ -51,6 +56,15 @@ class Asked:
     operator: str = "or"
     fuzziness: int = 0
     phrase: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class KindQuery:
+    """What a kind of our own is asked: a query in its own words, or a place; the columns that are searched."""
+
+    query: Any  # Any: a dict
+    near: Any  # Any: a longitude and a latitude
+    columns: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +96,9 @@ def start_search(
     """A search for a vector, a matrix of vectors, a frame of queries, or a text: exactly one of them."""
     vector, text = asked.vector, asked.text
     if vector is None and text is None:
-        raise InvalidRequestError("Neither vector= nor text= was given", "Pass one of them.")
+        raise InvalidRequestError(
+            "Neither vector= nor text= was given", "Pass one of them, or near= or query=."
+        )
     if vector is not None and text is not None:
         raise InvalidRequestError(
             "Both vector= and text= were given", "Pass one of them, or call hybrid_search(vector, text)."
@@ -96,11 +112,40 @@ def start_search(
         _refuse_words(asked)
         vectors, batch = read_vectors(vector)
         request = VectorRequest(vectors=vectors, batch=batch, scope=scope, tuning=tuning)
+        ranked = read_as_kind_request(place.snapshot, request)
+        if ranked is not None:
+            return _prepare_kind(place, ranked, outputs.columns)
     else:
         _refuse_tuning(tuning)
         query = read_text(text, operator=asked.operator, fuzziness=asked.fuzziness, phrase=asked.phrase)
         request = TextRequest(query=query, k=tuning.k, scope=scope)
     return _prepare(place, request, outputs.columns)
+
+
+def start_kind_search(
+    place: SearchPlace,
+    asked: tuple[Asked, KindQuery],
+    *,
+    scope: Scope,
+    tuning: VectorTuning,
+    outputs: Outputs,
+) -> Search:
+    """A search by what an index of a kind that is not Lance's ranks by; nothing else may be asked beside it."""
+    plain, words = asked
+    if sum(one is not None for one in (plain.vector, plain.text, words.query, words.near)) > 1:
+        raise InvalidRequestError(
+            "Several of vector=, text=, near= and query= were given", "Pass one of them."
+        )
+    _refuse_words(plain)
+    _refuse_tuning(tuning)
+    if outputs.query_column is not None:
+        raise InvalidRequestError("query_column= belongs to a frame of queries", "Leave it out.")
+    request = KindRequest(
+        queries=(read_query(words.query, words.near),),
+        k=tuning.k,
+        scope=_kind_scope(scope, words.columns),
+    )
+    return _prepare_kind(place, request, outputs.columns)
 
 
 def start_hybrid_search(
@@ -123,8 +168,41 @@ def start_hybrid_search(
     return _prepare(place, request, columns)
 
 
+def start_lookup(
+    place: SearchPlace, keys: Any, request: LookupRequest
+) -> Lookup:  # Any: an Arrow table, a frame of pandas or of Spark
+    """A lookup of the rows of many keys; those of a frame of Spark come to the driver."""
+    if not _is_frame(keys):
+        raise InvalidRequestError(
+            f"keys= is a {type(keys).__name__}", "Pass an Arrow table, or a frame of pandas or Spark."
+        )
+    if hasattr(keys, "mapInArrow"):
+        names = read_names(place.snapshot, request)
+        chosen = keys.select(*(f"`{name}`" for name in names)) if names else keys
+        # One more than fits, so that too many are refused and not carried.
+        rows = chosen.limit(KEYS_MAX + 1).toArrow()
+    else:
+        rows = keys if isinstance(keys, pa.Table) else pa.Table.from_pandas(keys, preserve_index=False)
+    return prepare_lookup((place.table, place.snapshot, place.runner, place.frames), rows, request)
+
+
 def _prepare(place: SearchPlace, request: SearchRequest, columns: tuple[str, ...] | None) -> Search:
     return prepare_search(place.table, place.snapshot, request, columns, place.runner, place.frames)
+
+
+def _prepare_kind(place: SearchPlace, request: KindRequest, columns: tuple[str, ...] | None) -> Search:
+    return prepare_kind_search(place.table, place.snapshot, request, columns, place.runner, place.frames)
+
+
+def _kind_scope(scope: Scope, columns: tuple[str, ...]) -> KindScope:
+    return KindScope(
+        columns=columns,
+        index=scope.index,
+        prefilter=scope.prefilter,
+        fast=scope.fast,
+        strict=scope.strict,
+        use_index=scope.use_index,
+    )
 
 
 def _start_join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
@@ -149,6 +150,18 @@ def _explain(table: Table, arguments: dict[str, Any]) -> Answer:
     return KnownRows(rows=table.scan(**arguments).explain(analyze=analyze is True).to_arrow())
 
 
+def _query(text: object) -> dict[str, Any]:  # Any: the words of a kind
+    """What an index ranks by, as JSON."""
+    try:
+        query = json.loads(str(text))
+    except ValueError as error:
+        raise InvalidRequestError(f"query {text!r} is no JSON: {error}", _QUERY_EXAMPLE) from error
+    if not isinstance(query, dict):
+        raise InvalidRequestError(f"query {text!r} is no JSON object", _QUERY_EXAMPLE)
+    return query
+
+
+_QUERY_EXAMPLE = """Write it as '{"near": [4.9, 52.37]}'."""
 _FOUND = ("columns", "where")
 _READ = ("fast", "strict", "version")
 _FUNCTIONS = {
@@ -177,6 +190,11 @@ _FUNCTIONS = {
             *("metric", "nprobes", "refine_factor", *_READ),
         ),
         answer=lambda table, arguments: table.hybrid_search(**arguments),
+    ),
+    "lance_index_search": TableFunction(
+        needed=("query",),
+        options=("k", "column", *_FOUND, "index", "use_index", *_READ),
+        answer=lambda table, arguments: table.search(query=_query(arguments.pop("query")), **arguments),
     ),
     "lance_indexes": TableFunction(needed=(), options=("version",), answer=_indexes),
     "lance_explain": TableFunction(

@@ -14,6 +14,7 @@ from lancewright.model.columns import Column
 from lancewright.model.computed import ComputedColumn
 from lancewright.table.lance_compat import redact_text
 from lancewright.table.opening import open_dataset
+from lancewright.table.vector_search import filter_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lancewright.table.location import TableRef
+    from lancewright.table.vector_search import RowFilter
 
 _ADDRESS = "_rowaddr"
 _FRAGMENT_BITS = 32
@@ -60,8 +62,9 @@ def read_keys(
     fragments: Sequence[int],
     *,
     with_row_ids: bool,
+    rows: RowFilter | None = None,
 ) -> Iterator[KeyRows]:
-    """Yield several columns batch by batch, in the order of the rows; memory is a few batches.
+    """Yield several columns batch by batch, in the order of the rows; memory is a few batches. ``rows`` are those wanted.
 
     Expressions are evaluated by Lance, as in a filter, and nowhere else (decision 0019).
     """
@@ -75,6 +78,7 @@ def read_keys(
         with_row_id=with_row_ids,
         scan_in_order=True,
         batch_size_bytes=_BATCH_BYTES_MAX,
+        **({} if rows is None else {"prefilter": True, **filter_options(dataset, rows)}),
     )
     for batch in scanner.to_batches():
         yield KeyRows(

@@ -108,15 +108,20 @@ def _nearest(options: NearestOptions, vectors: NDArray[np.generic], *, use_index
 
 
 def _scan_options(dataset: Any, rows: RowFilter) -> dict[str, Any]:  # Any: values of many types
-    options: dict[str, Any] = {
+    return {
         "columns": [DISTANCE],
         "disable_scoring_autoprojection": True,
         "with_row_id": True,
         "with_row_address": True,
         # Also what makes Lance accept ``fragments`` beside ``nearest``.
         "prefilter": True,
-        "use_scalar_index": rows.use_scalar_index,
+        **filter_options(dataset, rows),
     }
+
+
+def filter_options(dataset: Any, rows: RowFilter) -> dict[str, Any]:  # Any: values of many types
+    """What tells a scanner which rows it may give."""
+    options: dict[str, Any] = {"use_scalar_index": rows.use_scalar_index}
     if rows.sql is not None:
         options["filter"] = rows.sql
     if rows.allowed is not None:

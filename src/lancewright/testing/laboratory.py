@@ -104,6 +104,9 @@ class Laboratory:
         """One condition on one key."""
         place = int(self.random.integers(0, len(case.types)))
         column, type_ = f"k{place}", case.types[place]
+        if pa.types.is_fixed_size_list(type_):  # no condition compares vectors
+            forms_of_vectors = (IsNull(column=column), Not(child=IsNull(column=column)))
+            return forms_of_vectors[self.random.integers(0, 2)]
         literals = [Literal(value=value, type=type_) for value in _values(type_)]
 
         def pick() -> Literal:
@@ -129,7 +132,9 @@ class Laboratory:
         return forms[self.random.integers(0, len(forms))]()
 
     def bounds(self, case: Case) -> list[Predicate]:
-        """Every comparison of the first key with every odd value."""
+        """Every comparison of the first key with every odd value; vectors have none."""
+        if pa.types.is_fixed_size_list(case.types[0]):
+            return []
         literals = [Literal(value=value, type=case.types[0]) for value in _values(case.types[0])]
         return [
             Comparison(column="k0", operator=operator, literal=literal)
@@ -199,6 +204,8 @@ def _fragments(count: int) -> tuple[tuple[int, int], ...]:
 
 
 def _values(type_: pa.DataType) -> list[Any]:  # noqa: PLR0911 - one for each type; Any: of the type
+    if pa.types.is_fixed_size_list(type_):
+        return _vectors(type_)
     if pa.types.is_boolean(type_):
         return [True, False]
     if pa.types.is_integer(type_):
@@ -221,10 +228,21 @@ def _values(type_: pa.DataType) -> list[Any]:  # noqa: PLR0911 - one for each ty
     return [-(10**9), -1, 0, 1, 10**15, 10**15 + 1]
 
 
+def _vectors(type_: pa.DataType) -> list[list[Any]]:
+    """Vectors of small numbers, each of whose numbers may be odd."""
+    random, numbers = np.random.default_rng(type_.list_size), _values(type_.value_type)
+    small = [one for one in numbers if abs(one) <= 8]
+    plain = [random.choice(small, type_.list_size).tolist() for _ in range(120)]
+    return [*plain, *([one] * type_.list_size for one in numbers)]
+
+
 def _different(  # noqa: PLR0911 - as above
     type_: pa.DataType, random: Generator, count: int
 ) -> pa.Array:
     numbers = random.permutation(count)
+    if pa.types.is_fixed_size_list(type_):
+        flat = random.integers(0, 200, count * type_.list_size)
+        return pa.FixedSizeListArray.from_arrays(pa.array(flat).cast(type_.value_type), type=type_)
     if pa.types.is_string(type_):
         return pa.array([f"value-{number:09d}" for number in numbers.tolist()], type_)
     if pa.types.is_binary(type_):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -189,6 +189,53 @@ class _PastReader(NearestReader):
         return k + 1
 
 
+class ScoresOtherwise(NearestKind):
+    """Measures from zero what is not in the index."""
+
+    def score(self, spec: Spec, probe: SearchProbe, rows: pa.RecordBatch) -> NDArray[np.float64]:
+        """Forget what was asked."""
+        del spec, probe
+        far: NDArray[np.float64] = np.abs(rows.column("k0").to_numpy())
+        return far
+
+
+class ReadsUnchecked(NearestKind):
+    """Looks at the bytes behind the store's back, and so at damaged ones."""
+
+    def open(self, spec: Spec, store: Store) -> Reader:
+        """Open the wrong reader."""
+        del spec
+        return NearestReader(_Unchecked(store))
+
+
+class _Unchecked:
+    """A store that hands out bytes nobody has checked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store: Any = store  # Any: to reach what is not for kinds
+
+    def open(self, name: str) -> _UncheckedFile:
+        place = self._store._place  # noqa: SLF001 - that is what is wrong with it
+        return _UncheckedFile(place, name, self._store.open(name).size)
+
+    def create(self, name: str) -> BinaryIO:
+        return self._store.create(name)  # type: ignore[no-any-return] # as above
+
+    def local(self, name: str) -> str:
+        return self._store.local(name)  # type: ignore[no-any-return] # as above
+
+
+class _UncheckedFile:
+    def __init__(self, place: Any, name: str, size: int) -> None:  # Any: as above
+        self._place = place
+        self._name = name
+        self.size = size
+
+    def read(self, start: int, length: int) -> memoryview:
+        content = self._place.read_range(self._name, start, length)
+        return memoryview(bytes(content).ljust(length, b"\0"))
+
+
 def _renumbered(rows: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
     start = 0
     for batch in rows:
@@ -217,4 +264,6 @@ MUTANTS = (
     Mutant(harness=nearest_harness(IgnoresWhatIsAllowed), caught_by=_ALLOWED),
     Mutant(harness=nearest_harness(FiltersAfterRanking), caught_by=_ALLOWED),
     Mutant(harness=nearest_harness(ReadsPastK), caught_by=_BEST),
+    Mutant(harness=nearest_harness(ScoresOtherwise), caught_by="rows_are_scored_as_they_are_ranked"),
+    Mutant(harness=nearest_harness(ReadsUnchecked), caught_by="damage_is_noticed_when_rows_are_ranked"),
 )

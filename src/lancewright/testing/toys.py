@@ -207,6 +207,12 @@ class NearestKind(IndexKind):
             return None
         return SearchProbe(payload=json.dumps(query["near"]).encode(), descending=False, exact=True)
 
+    def score(self, spec: Spec, probe: SearchProbe, rows: pa.RecordBatch) -> NDArray[np.float64]:
+        """How far each row is. Infinite values are as far as can be, NaN is nowhere."""
+        del spec
+        far: NDArray[np.float64] = np.abs(rows.column("k0").to_numpy() - json.loads(probe.payload))
+        return far
+
     def open(self, spec: Spec, store: Store) -> Reader:
         """As a shelf."""
         del spec

@@ -46,6 +46,7 @@ class CompositeKind(IndexKind):
 
     name: ClassVar[str] = "composite"
     rows_max: ClassVar[int] = 32_000_000
+    looks_up_many: ClassVar[bool] = True
     doc: ClassVar[str] = "Equality and IN on the first columns and a range on the next, as one lookup."
 
     def validate(self, keys: Sequence[Key], parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,15 +8,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from lancewright.kinds.composite.codes import layout_from_json
+from lancewright.kinds.composite.codes import as_bytes, layout_from_json
 from lancewright.kinds.composite.conditions import Conditions, Range, conditions_from_bytes
 from lancewright.kinds.composite.values import TextsFile
 from lancewright.kinds.contract import Reader, row_numbers
-from lancewright.kinds.sorted_file import ArrayFile, SortedFile, merge_runs
+from lancewright.kinds.sorted_file import ArrayFile, SortedFile, expand, merge_runs
+from lancewright.kinds.whole_numbers import whole_numbers
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
 
     from lancewright.kinds.composite.codes import KeyCode, Layout
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 CODES_FILE = "codes"
 ROWS_FILE = "rows"
 LAYOUT_FILE = "layout"
+_TEXTS_SEARCHED_MAX = 64
 _NUMBER_MAX = 2**64 - 1
 
 
@@ -73,6 +76,16 @@ class CompositeReader(Reader):
             return nothing, nothing
         codes = SortedFile(self._store, CODES_FILE)
         return codes.left(found.low), codes.right(found.high)
+
+    def lookup_many(self, keys: pa.RecordBatch) -> tuple[Places, NDArray[np.uint32]]:
+        """Whole keys, all levels in one pass; a key with a NULL has no rows."""
+        columns = [keys.column(f"k{key}") for key in range(len(self.layout.keys))]
+        known = np.logical_and.reduce([one.is_valid().to_numpy(zero_copy_only=False) for one in columns])
+        asked = np.flatnonzero(known)
+        given = [values.take(pa.array(asked)) for values in columns]
+        codes, held = zip(*(self._codes_of_each(*one) for one in enumerate(given)), strict=True)
+        there = np.logical_and.reduce(held)
+        return self._rows_of(asked[there], [_Ranges(one[there], one[there], points=True) for one in codes])
 
     @property
     def rows(self) -> ArrayFile:
@@ -144,6 +157,46 @@ class CompositeReader(Reader):
         texts = self._texts(key)
         places = [(texts.left(value), texts.right(value)) for value in values if isinstance(value, bytes)]
         return np.array(sorted(left + 1 for left, right in places if right > left), dtype=np.uint64)
+
+    def _codes_of_each(self, key: int, values: pa.Array) -> tuple[Numbers, NDArray[np.bool_]]:
+        """The code of each value of a key, and which values the segment has."""
+        code = self.layout.keys[key]
+        if code.form == "texts":
+            places, held = self._places_of_texts(key, as_bytes(values))
+            return places.astype(np.uint64) + np.uint64(1), held
+        numbers = whole_numbers(values)
+        if code.form == "offset":
+            held = (numbers >= np.uint64(code.low)) & (numbers - np.uint64(code.low) < np.uint64(code.count))
+            return np.where(held, numbers - np.uint64(code.low), np.uint64(0)) + np.uint64(1), held
+        file = SortedFile(self._store, f"k{key}")
+        left = file.left(numbers)
+        return left.astype(np.uint64) + np.uint64(1), file.right(numbers) > left
+
+    def _places_of_texts(self, key: int, values: pa.Array) -> tuple[Places, NDArray[np.bool_]]:
+        """Few texts are searched for one by one, many among all that the segment has."""
+        if len(values) <= _TEXTS_SEARCHED_MAX:
+            texts, wanted = self._texts(key), values.to_pylist()
+            left = np.array([texts.left(one) for one in wanted], dtype=np.int64)
+            return left, np.array([texts.right(one) for one in wanted], dtype=np.int64) > left
+        places = pc.index_in(values, value_set=self.key_texts(key))
+        held = places.is_valid().to_numpy(zero_copy_only=False)
+        return places.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), held
+
+    def _rows_of(self, asked: Places, wanted: list[_Ranges]) -> tuple[Places, NDArray[np.uint32]]:
+        """The rows of keys given by their codes, each with the place of its key."""
+        found: _Ranges | None = None
+        for level in range(len(self.layout.levels)):
+            found = self._pack(level, found, wanted)
+            if level < len(self.layout.levels) - 1:
+                found, kept = _to_ranks(self._level(level), found)
+                wanted, asked = [one.only(kept) for one in wanted], asked[kept]
+        if found is None or not len(asked):
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint32)
+        codes = SortedFile(self._store, CODES_FILE)
+        starts, stops = codes.left(found.low), codes.right(found.high)
+        places = np.repeat(asked, stops - starts)
+        entries, back = np.unique(expand(starts, stops), return_inverse=True)
+        return places, self.rows.take(entries)[back]
 
     def _codes_between(self, key: int, bounds: Range) -> tuple[int, int]:
         """The least and greatest code within bounds, NULL left out."""

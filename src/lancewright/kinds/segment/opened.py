@@ -13,7 +13,7 @@ import numpy as np
 from pyroaring import BitMap
 
 from lancewright.errors import CorruptIndexError
-from lancewright.kinds.contract import Answer, Nulls
+from lancewright.kinds.contract import Answer, Hits, Nulls
 from lancewright.kinds.segment.building import ROW_IDS_FILE
 from lancewright.kinds.segment.calling import calling
 from lancewright.kinds.segment.header import HEADER_FILE, header_from_bytes
@@ -22,12 +22,12 @@ from lancewright.kinds.segment.rows import RowMap, row_ids
 from lancewright.kinds.segment.store import ReadingStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from lancewright.kinds.contract import IndexKind, Probe, Reader, RowNumbers, Spec
+    from lancewright.kinds.contract import IndexKind, Probe, Reader, RowNumbers, SearchProbe, Spec
     from lancewright.kinds.segment.header import SegmentHeader
     from lancewright.kinds.segment.store import BlockCache, Place
     from lancewright.model.segment_details import SegmentDetails
@@ -96,9 +96,41 @@ class OpenSegment:
         self._check_range(int(rows.max()) if len(rows) else -1)
         return places, rows
 
+    def statistics(self, probe: SearchProbe) -> bytes:
+        """The segment's share of what a ranked query must know of all segments."""
+        with calling(self._kind, "statistics"):
+            return bytes(self.reader.statistics(probe))
+
+    def search(
+        self, probe: SearchProbe, statistics: Sequence[bytes], k: int, allow: RowNumbers | None
+    ) -> Hits:
+        """The best rows of those allowed; an answer that breaks the contract is an error."""
+        with calling(self._kind, "search"):
+            hits = self.reader.search(probe, statistics, k, allow)
+        problem = _problem_of(hits, k, allow)
+        if problem is not None:
+            raise CorruptIndexError(f"Kind {self._kind.name!r}: {problem}", "Report it to its author.")
+        self._check_range(int(hits.rows.max()) if len(hits.rows) else -1)
+        return hits
+
     def stable_ids(self, rows: RowNumbers) -> NDArray[np.uint64]:
         """The stable ids of rows."""
         return row_ids(self.packed_row_ids(), np.frombuffer(rows.to_array(), dtype=np.uint32))
+
+    def ids_in_order(self, numbers: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        """The stable id of each row number, in the order given; raises when a row was deleted before the segment was built."""
+        ids = row_ids(self.packed_row_ids(), numbers)
+        if len(ids) != len(numbers):
+            raise CorruptIndexError(
+                f"Kind {self._kind.name!r} named a row that it was never given", "Rebuild the index."
+            )
+        return ids
+
+    @property
+    def without_rank(self) -> RowNumbers:
+        """The rows a kind has no rank for: it could not key them, or was not given them for their NULLs."""
+        rows = BitMap(self.masks.unkeyed)
+        return rows.union(rows, *self.masks.nulls) if self._strips_nulls else rows
 
     def packed_row_ids(self) -> memoryview:
         """The stable ids of all rows, as they are kept."""
@@ -158,3 +190,17 @@ class OpenSegment:
 
     def _all(self) -> RowNumbers:
         return BitMap(range(self.row_map.rows))
+
+
+def _problem_of(hits: object, k: int, allow: RowNumbers | None) -> str | None:
+    """What is wrong with an answer to a ranked query, as far as it shows."""
+    if not isinstance(hits, Hits):
+        return f"search() returned {type(hits).__name__}"
+    count = len(hits.rows)
+    if count > k or len(hits.scores) != count:
+        return f"search() returned {count} rows and {len(hits.scores)} scores for k={k}"
+    if len(np.unique(hits.rows)) < count or bool(np.isnan(hits.scores).any()):
+        return "search() returned a row twice, or one without a score"
+    if allow is not None and not BitMap(hits.rows.tolist()) <= allow:
+        return "search() returned a row that was not allowed"
+    return None

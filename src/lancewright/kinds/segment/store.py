@@ -158,6 +158,7 @@ class ReadingStore:
         self._cache = BLOCKS if cache is None else cache
         self._copies: dict[str, str] = {}
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._copying = threading.Lock()
 
     def create(self, name: str) -> BinaryIO:
         """A segment never changes."""
@@ -181,15 +182,16 @@ class ReadingStore:
 
     def local(self, name: str) -> str:
         """The path of a checked copy on this machine; it lives as long as the store."""
-        if name not in self._copies:
-            self._folder = self._folder or tempfile.TemporaryDirectory(prefix="lancewright-segment-")
-            path = Path(self._folder.name) / name
-            file = self.open(name)
-            with path.open("wb") as copy:
-                for start in range(0, file.size, 1 << 24):
-                    copy.write(file.read(start, min(1 << 24, file.size - start)))
-            self._copies[name] = str(path)
-        return self._copies[name]
+        with self._copying:
+            if name not in self._copies:
+                self._folder = self._folder or tempfile.TemporaryDirectory(prefix="lancewright-segment-")
+                path = Path(self._folder.name) / name
+                file = self.open(name)
+                with path.open("wb") as copy:
+                    for start in range(0, file.size, 1 << 24):
+                        copy.write(file.read(start, min(1 << 24, file.size - start)))
+                self._copies[name] = str(path)
+            return self._copies[name]
 
 
 class CheckedFile:

@@ -28,6 +28,7 @@ from lancewright.kinds.key_types import check_no_parameters
 from lancewright.kinds.spatial.boxes import shares, united, wheres_from_bytes, wheres_to_bytes
 from lancewright.kinds.spatial.conditions import read_wheres
 from lancewright.kinds.spatial.geometry import require_shapely, wkb_boxes
+from lancewright.kinds.spatial.nearest import NEAR, find_nearest, origin_of, plan_nearest
 from lancewright.kinds.spatial.tiles import BOX, POINT, TILE, TileFiles, are_points, tile_order, write_tiles
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from lancewright.kinds.contract import Atom, Key, Part, RowNumbers, Spec, Store
+    from lancewright.kinds.contract import Atom, Hits, Key, Part, RowNumbers, SearchProbe, Spec, Store
 
 LAYOUT_FILE = "layout"
 _POINT_KEYS = 2
@@ -52,7 +53,7 @@ class SpatialKind(IndexKind):
     name: ClassVar[str] = "spatial"
     rows_max: ClassVar[int] = 32_000_000
     doc: ClassVar[str] = (
-        "Boxes, intersects, within and distance, of points in two columns or geometries in WKB."
+        "Boxes, intersects, within, distance and nearest, of points in two columns or geometries in WKB."
     )
 
     def validate(self, keys: Sequence[Key], parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,6 +139,16 @@ class SpatialKind(IndexKind):
         width = (POINT if known["points"] else BOX).itemsize
         return Cost(rows=found, bytes=read * TILE * width + tiles * 16)
 
+    def plan_search(self, spec: Spec, query: Mapping[str, Any]) -> SearchProbe | None:
+        """Rank points by how far they are from ``{"near": (longitude, latitude)}``, in metres."""
+        return plan_nearest(query) if len(spec.keys) == _POINT_KEYS and set(query) == {NEAR} else None
+
+    def score(self, spec: Spec, probe: SearchProbe, rows: pa.RecordBatch) -> NDArray[np.float64]:
+        """How far points are."""
+        del spec
+        points, sound = _point_boxes(rows)
+        return np.where(sound, origin_of(probe).distances(points[:, 0], points[:, 1]), np.nan)
+
     def open(self, spec: Spec, store: Store) -> Reader:
         """Open the segment."""
         del spec
@@ -154,6 +165,13 @@ class SpatialReader(Reader):
     def lookup(self, probe: Probe) -> RowNumbers:
         """The rows whose boxes are where they must be."""
         return row_numbers(self._tiles()[0].find(wheres_from_bytes(probe.payload)))
+
+    def search(
+        self, probe: SearchProbe, statistics: Sequence[bytes], k: int, allow: RowNumbers | None
+    ) -> Hits:
+        """The nearest points."""
+        del statistics
+        return find_nearest(self._tiles()[0], origin_of(probe), k, allow)
 
     def entries(self) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
         """The boxes of everything, and the rows."""

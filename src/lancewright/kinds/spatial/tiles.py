@@ -71,14 +71,24 @@ class TileFiles:
 
     def find(self, wheres: Sequence[Where]) -> NDArray[np.uint32]:
         """The rows for which all conditions are TRUE, reading the tiles that may have any."""
-        file = self._store.open(TILES_FILE)
-        tiles = np.frombuffer(file.read(0, file.size), "<f4").reshape(-1, 4)
+        tiles = self.boxes()
         wanted = np.logical_and.reduce([where.touched(tiles) for where in wheres])
         found = [np.zeros(0, dtype=np.uint32)]
-        for first, last in _runs(np.flatnonzero(wanted)):
-            boxes, rows = self.read(first * TILE, min(last * TILE, self._rows))
+        for boxes, rows in self.read_tiles(np.flatnonzero(wanted)):
             found.append(rows[np.logical_and.reduce([where.holds(boxes) for where in wheres])])
         return np.concatenate(found)
+
+    def boxes(self) -> NDArray[np.float32]:
+        """The box of each tile."""
+        file = self._store.open(TILES_FILE)
+        return np.frombuffer(file.read(0, file.size), "<f4").reshape(-1, 4)
+
+    def read_tiles(
+        self, tiles: NDArray[np.int64]
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint32]]]:
+        """The boxes and rows of tiles given in ascending order, some at a time."""
+        for first, last in _runs(tiles):
+            yield self.read(first * TILE, min(last * TILE, self._rows))
 
     def read(self, begin: int, stop: int) -> tuple[NDArray[np.float64], NDArray[np.uint32]]:
         """The boxes and rows of some neighbours."""

@@ -11,6 +11,7 @@ from lancewright.errors import InvalidRequestError, UnsupportedError
 from lancewright.kinds.lance_native.column_types import is_multivector, is_text, storage_type, vector_type
 from lancewright.kinds.lance_native.vector import default_metric
 from lancewright.model.columns import find_column, is_repeated
+from lancewright.query.search.request import MORE_METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -81,6 +82,11 @@ def is_vector_kind(kind: str) -> bool:
 def choose_metric(column: Column, asked: str | None) -> str:
     """The metric asked for, if it is defined for the column, or the column's own."""
     default = default_metric(column)
+    if asked in MORE_METRICS:
+        raise InvalidRequestError(
+            f"No index on {column.path} ranks by {asked}, and Lance does not",
+            f"Build one with create_index({column.path!r}, kind='hnsw', metric={asked!r}).",
+        )
     if asked is not None and asked != default and "hamming" in {asked, default}:
         raise InvalidRequestError(
             f"metric={asked!r} is not defined for {column.path}, which is {column.type}",

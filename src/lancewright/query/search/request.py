@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lancewright.model.row_set import RowSet
 
 METRICS = ("l2", "cosine", "dot", "hamming")
+# What Lance does not measure by; an index of kind hnsw may.
+MORE_METRICS = ("jaccard", "haversine")
 # Reciprocal rank fusion: the constant of the paper that introduced it, used ever since.
 RANK_CONSTANT = 60
 _K_MAX = 1 << 20
@@ -94,9 +96,10 @@ class VectorTuning:
                 check_count(name, getattr(self, name))
         if self.ef is not None and self.ef < self.k:
             raise InvalidRequestError(f"ef={self.ef} is less than k={self.k}", "Pass an ef of at least k.")
-        if self.metric is not None and self.metric not in METRICS:
+        known = (*METRICS, *MORE_METRICS)
+        if self.metric is not None and self.metric not in known:
             raise InvalidRequestError(
-                f"metric={self.metric!r} is unknown", f"Pass one of: {', '.join(METRICS)}."
+                f"metric={self.metric!r} is unknown", f"Pass one of: {', '.join(known)}."
             )
         _check_bounds(self.lower_bound, self.upper_bound)
 

@@ -45,7 +45,7 @@ def plan_vector_search(
     if index is not None:
         parts, told = _usable_parts(snapshot, index)
         notes += told
-    parts = tuple(part for part in parts if _may_hold(part.fragments, scope.prefilter))
+    parts = tuple(part for part in parts if may_hold(part.fragments, scope.prefilter))
     claimed = FrozenBitMap(fragment for part in parts for fragment in part.fragments)
     scanned, told = _scanned_fragments(snapshot, index, claimed, scope)
     options = _options(column, index, tuning)
@@ -53,8 +53,8 @@ def plan_vector_search(
         snapshot=snapshot,
         options=options,
         index=index,
-        segment_groups=_group_segments(parts, parallelism),
-        fragment_groups=_group_fragments(snapshot, scanned, parallelism),
+        segment_groups=group_segments(parts, parallelism),
+        fragment_groups=group_fragments(snapshot, scanned, parallelism),
         notes=(*notes, *told, *note_filter(snapshot, scope.prefilter)),
         sql=scope.prefilter.sql if isinstance(scope.prefilter, SqlPrefilter) else None,
         use_scalar_index=asks_scalar_indexes(snapshot, scope.prefilter),
@@ -191,7 +191,7 @@ def _scanned_fragments(
     rest = tuple(
         fragment.id
         for fragment in snapshot.fragments
-        if fragment.id not in claimed and _may_hold((fragment.id,), scope.prefilter)
+        if fragment.id not in claimed and may_hold((fragment.id,), scope.prefilter)
     )
     if index is None:
         return rest, ()
@@ -242,13 +242,14 @@ def _metric_of(index: IndexState) -> str | None:
     return metrics.pop() if len(metrics) == 1 else None
 
 
-def _may_hold(fragments: Iterable[int], prefilter: Prefilter) -> bool:
+def may_hold(fragments: Iterable[int], prefilter: Prefilter) -> bool:
+    """True when rows of these fragments may meet the condition."""
     if not isinstance(prefilter, RowsPrefilter):
         return True
     return any(fragment in prefilter.rows.fragments for fragment in fragments)
 
 
-def _group_segments(parts: Sequence[SegmentPart], parallelism: int) -> tuple[SegmentGroup, ...]:
+def group_segments(parts: Sequence[SegmentPart], parallelism: int) -> tuple[SegmentGroup, ...]:
     """As many groups as can run at once, the heaviest segments dealt out first, each to the lightest group."""
     groups: list[list[SegmentPart]] = [[] for _ in range(min(parallelism, len(parts)))]
     for part in sorted(parts, key=lambda part: (-part.rows, part.uuid)):
@@ -256,9 +257,10 @@ def _group_segments(parts: Sequence[SegmentPart], parallelism: int) -> tuple[Seg
     return tuple(SegmentGroup(parts=tuple(group)) for group in groups if group)
 
 
-def _group_fragments(
+def group_fragments(
     snapshot: TableSnapshot, fragments: Sequence[int], parallelism: int
 ) -> tuple[FragmentGroup, ...]:
+    """Runs of neighbours, as many as can run at once and are worth a task."""
     weights = [snapshot.fragments_by_id[fragment].rows for fragment in fragments]
     useful = max(1, min(parallelism, sum(weights) // SCANNED_ROWS_MIN))
     return tuple(

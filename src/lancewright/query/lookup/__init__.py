@@ -1,0 +1,1 @@
+"""Finds the rows of many keys at once."""
