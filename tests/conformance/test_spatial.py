@@ -8,9 +8,12 @@ import pytest
 from lancewright.kinds.spatial.kind import SpatialKind
 from lancewright.testing import Case, KindHarness, run_check
 from lancewright.testing.checks import CHECKS
+from support.golden import GOLDEN
 
 TYPES = ((pa.float64(), pa.float64()), (pa.float32(), pa.float64()), (pa.binary(),))
-HARNESS = KindHarness(kind=SpatialKind, cases=tuple(Case(types=types) for types in TYPES), merges=True)
+HARNESS = KindHarness(
+    kind=SpatialKind, cases=tuple(Case(types=types) for types in TYPES), merges=True, golden=GOLDEN
+)
 
 
 @pytest.mark.parametrize("name", CHECKS)

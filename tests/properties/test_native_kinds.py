@@ -5,7 +5,6 @@ Each kind is tried on each type of column in one of four layouts; ``LANCEWRIGHT_
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -17,12 +16,11 @@ from lancewright.query.run import run_scan
 from lancewright.query.settings import ScanSettings
 from lancewright.runtime.local_runner import LocalRunner
 from lancewright.table.location import table_ref
-from support.native_kinds import CASES, LAYOUTS, Layout, NativeCase, make_table, tree
+from support.native_kinds import CASES, LAYOUTS, LONG, Layout, NativeCase, make_table, tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-LONG = bool(os.environ.get("LANCEWRIGHT_LONG"))
 TREES = 150 if LONG else 12
 # An index that can answer is asked, whatever it costs.
 EAGER = ScanSettings(random_read_bytes=0, run_bytes=0, index_byte_weight=0.0)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lancewright.kinds.contract import IndexKind
+    from lancewright.model.segment_details import SegmentDetails
     from lancewright.testing.harness import Case, KindHarness
 
     Columns = tuple[pa.Array, ...]
@@ -95,12 +96,23 @@ class Laboratory(Samples):
         spec, place = self.spec(case), MemoryPlace()
         given = SegmentInput(fragments=fragments, batches=batches, stable_row_ids=False, plugin="the kit")
         finished = build_segment(self.kind, spec, given, place)
+        return self.reopen(spec, columns, live, finished.details, place)
+
+    def reopen(
+        self,
+        spec: Spec,
+        columns: Columns,
+        live: frozenset[int],
+        details: SegmentDetails,
+        place: MemoryPlace,
+    ) -> Built:
+        """A segment whose files are there."""
         segment = Segment(
             uuid=place.identity,
             name=spec.name,
-            field_ids=tuple(range(len(case.types))),
+            field_ids=tuple(range(len(spec.keys))),
             dataset_version=1,
-            fragments=finished.details.built,
+            fragments=details.built,
             index_version=1,
             type_url=TYPE_URL,
         )
@@ -109,11 +121,7 @@ class Laboratory(Samples):
             kind=self.kind,
             spec=spec,
             columns=tuple(key.name for key in spec.keys),
-            segments=(
-                KindSegment(
-                    segment=segment, details=finished.details, covered=FrozenBitMap(finished.details.built)
-                ),
-            ),
+            segments=(KindSegment(segment=segment, details=details, covered=FrozenBitMap(details.built)),),
             strips_nulls=self.kind.input(spec).nulls is Nulls.STRIP,
         )
         return Built(kind=self.kind, spec=spec, columns=columns, live=live, place=place, index=index)
