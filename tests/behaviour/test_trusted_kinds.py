@@ -63,7 +63,7 @@ def test_a_fault_is_told_and_the_index_is_not_asked(tmp_path: Path, case: Native
         if fault is None:
             continue
         (note,) = opened.explain(judged[0].sql).indexes
-        assert note.reason is Reason.NOT_TRUSTED, judged[0].sql
+        assert note.reason == Reason.NOT_TRUSTED, judged[0].sql
         assert fault.cause in note.explanation
 
 
