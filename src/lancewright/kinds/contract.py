@@ -122,7 +122,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProbe:
-    """A planned ranked query (reserved, see ``IndexKind.plan_search``). Which end of the scores is best is fixed here and not by results."""
+    """A planned ranked query (see ``IndexKind.plan_search``). Which end of the scores is best is fixed here and not by results."""
 
     payload: bytes
     descending: bool
@@ -238,7 +238,8 @@ class IndexKind(ABC):
     def plan_search(self, spec: Spec, query: Mapping[str, Any]) -> SearchProbe | None:
         """Accept a ranked query addressed to this index, or None. Reads nothing.
 
-        Reserved: not asked yet, no search of this version reaches a kind.
+        Scans with ``order_by`` ask ``{"order_by": [(key, descending), …], "atoms": [Atom, …]}``: the rows for which all atoms are
+        TRUE, in this order. Other queries are reserved: not asked yet.
         """
         del spec, query
         return None
@@ -273,14 +274,14 @@ class Reader(ABC):
         raise NotImplementedError
 
     def statistics(self, probe: SearchProbe) -> bytes:
-        """This segment's share of what all segments must know before one can score. Reserved, as ``plan_search`` is."""
+        """This segment's share of what all segments must know before one can score. Reserved."""
         del probe
         return b""
 
     def search(
         self, probe: SearchProbe, statistics: Sequence[bytes], k: int, allow: RowNumbers | None
     ) -> Hits:
-        """The best ``k`` rows of those allowed. Reserved, as ``plan_search`` is."""
+        """The best ``k`` rows of those allowed, or all there are; of an order, its first."""
         raise NotImplementedError
 
     def memory_bytes(self) -> int:
