@@ -7,6 +7,7 @@ which the filter is TRUE.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 # Deleted rows are among what a segment names first: as many are asked for again, and so on.
 _GROWTH = 4
+_SEGMENTS_AT_ONCE = 8
 _ROWS_KEPT_MIN = 65_536
 
 
@@ -143,7 +145,8 @@ def _answers(planned: PlannedScan, keys: Sequence[OrderKey], count: int) -> tupl
     snapshot = planned.snapshot
     asker = KindAsker(planned.table, snapshot, {head.index.name: head.index})
     try:
-        rows = unite(_first_rows(asker, head, segment, count) for segment in head.index.segments)
+        with ThreadPoolExecutor(_SEGMENTS_AT_ONCE) as pool:
+            rows = unite(pool.map(lambda one: _first_rows(asker, head, one, count), head.index.segments))
     except LancewrightError as error:
         if planned.request.strict:
             raise CorruptIndexError(
