@@ -28,21 +28,21 @@ def composite_section(folder: Path, rows: int, fragments: int) -> Section:
     """
     uri = write_rows(folder / f"payments-{rows}.lance", rows, fragments, _payments)
     queries = {
-        "tenant and moment": f"tenant = 7 AND at = {_DAY.format('12')}",
-        "tenant and a day": f"tenant = 7 AND at >= {_DAY.format('00')} AND at < {_DAY.format('23')}",
-        "3 tenants and 12 hours": f"tenant IN (7, 700, 7000) AND at BETWEEN {_DAY.format('06')} AND {_DAY.format('18')}",
+        "tenant and moment": f"tenant = 7 AND paid = {_DAY.format('12')}",
+        "tenant and a day": f"tenant = 7 AND paid >= {_DAY.format('00')} AND paid < {_DAY.format('23')}",
+        "3 tenants and 12 hours": f"tenant IN (7, 700, 7000) AND paid BETWEEN {_DAY.format('06')} AND {_DAY.format('18')}",
         "wide: one tenant": "tenant = 7",
     }
     asked = Asked(
         name=f"payments-{rows}",
         uri=uri,
-        columns=("id", "tenant", "at"),
+        columns=("id", "tenant", "paid"),
         index="(tenant)",
         queries={name: f"WHERE {sql}" for name, sql in queries.items()},
     )
     return Section(
         uri=uri,
-        indexes={"payment": ("composite", ["tenant", "at"])},
+        indexes={"payment": ("composite", ["tenant", "paid"])},
         queries=queries,
         beside=duckdb_beside(folder, asked),
         rows_per_second_and_core=1_000_000,
@@ -88,7 +88,7 @@ def _payments(number: int) -> pa.RecordBatch:
             pa.array(at, pa.timestamp("s")),
             pa.array(random.normal(size=BATCH_ROWS)),
         ],
-        names=["id", "tenant", "at", "amount"],
+        names=["id", "tenant", "paid", "amount"],
     )
 
 
