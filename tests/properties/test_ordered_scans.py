@@ -12,11 +12,14 @@ import pyarrow as pa
 import pytest
 
 import lancewright as lw
+from lancewright.kinds.contract import row_numbers
 from lancewright.query.ordered import find_head
-from lancewright.query.ordering import read_order
+from lancewright.query.ordering import OrderKey, cut_first, read_order
 from lancewright.query.resolve import ScanRequest, plan_scan, resolve_scan
 from lancewright.runtime.local_runner import LocalRunner
 from lancewright.table.location import table_ref
+from lancewright.testing import Case, usual_harness
+from lancewright.testing.laboratory import Laboratory
 from lancewright.testing.oracle import sort_keys
 
 if TYPE_CHECKING:
@@ -218,3 +221,37 @@ def test_the_plan_of_an_ordered_scan_is_resolved_like_any_other(uri: str) -> Non
     planned = plan_scan(table_ref(uri), ScanRequest(where="a = 2", order_by=read_order("b"), limit=3), 2)
 
     assert resolve_scan(planned).tasks
+
+
+@pytest.mark.parametrize("case", usual_harness("composite").cases, ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_the_head_of_a_segment_and_the_sort_of_its_rows_have_one_order(case: Case, descending: bool) -> None:
+    laboratory = Laboratory(usual_harness("composite"), seed=4)
+    columns = laboratory.rows(case, 150)
+    built = laboratory.build(case, columns, deleted=range(0, 150, 7))
+    order = [(key, descending) for key in range(len(columns))]
+    keys = [OrderKey(column=f"k{key}", descending=descending) for key in range(len(columns))]
+    values = list(zip(*map(sort_keys, columns), strict=True))
+    alive = [row for row in range(150) if row % 7]
+    wanted = [
+        values[row] for row in sorted(alive, key=lambda row: nulls_first(values[row]), reverse=descending)
+    ]
+
+    probe = built.kind.plan_search(built.spec, {"order_by": order, "atoms": ()})
+    assert probe is not None
+    reader = built.opened().reader
+    head = reader.search(probe, (), 40, None)
+    some = reader.search(probe, (), 40, row_numbers(np.array(alive[::3], dtype=np.uint32)))
+    table = pa.table(
+        [*columns, pa.array(range(150), pa.uint64())], [*(key.column for key in keys), "_rowaddr"]
+    )
+    sort = cut_first(table.take(pa.array(alive)), [key.column for key in keys], keys, 40)
+
+    assert [values[row] for row in head.rows.tolist()] == wanted[:40]
+    assert [values[row] for row in sort["_rowaddr"].to_pylist()] == wanted[:40]
+    allowed = sorted(alive[::3], key=lambda row: nulls_first(values[row]), reverse=descending)[:40]
+    assert [values[row] for row in some.rows.tolist()] == [values[row] for row in allowed]
+
+
+def nulls_first(values: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    return tuple((value is not None, 0 if value is None else value) for value in values)
