@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from benchmarks.kinds_duckdb import Asked, duckdb_beside
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -19,41 +21,62 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1_000_000
 _MOMENT = "timestamp '1995-06-01 12:00:00'"
 _METRES = 12_742_017.5428
-# More points than this are too many shapely objects for a machine with little memory.
-_TREE_ROWS_MAX = 6_000_000
+# More points than this are too many shapely objects for a machine with little memory; 20 million take 5 GB.
+_TREE_ROWS_MAX = 20_000_000
 
 
 @dataclass(frozen=True)
 class Section:
-    """A table, its indexes by name, its queries; and others that answer a query: how long it took, and the rows found."""
+    """A table, its indexes by name, its queries; and others that answer a query: how long it took, and the rows found.
+
+    ``rows_per_second_and_core`` is what building must reach. ``reads_much``: queries that are not held to few bytes.
+    """
 
     uri: str
     indexes: Mapping[str, tuple[str, Any]]  # Any: one column or several
-    queries: Mapping[str, str]
-    beside: Mapping[str, Callable[[str], tuple[float, int]]] = field(default_factory=dict)
+    queries: Mapping[str, Any]  # Any: text or an expression
+    beside: Mapping[str, Callable[[str], tuple[float, int] | None]] = field(default_factory=dict)
+    rows_per_second_and_core: float | None = None
+    reads_much: frozenset[str] = frozenset()
 
 
 def spatial_section(folder: Path, rows: int, fragments: int) -> Section:
     """Points, half of them around 200 cities."""
-    uri = _write(folder / f"places-{rows}.lance", rows, fragments, _places)
+    uri = write_rows(folder / f"places-{rows}.lance", rows, fragments, _places)
     queries = {
         "box of 0.02 degree": "lon BETWEEN 4.9 AND 4.92 AND lat BETWEEN 52.36 AND 52.38",
         "within 1 km": "st_distancesphere(st_point(lon, lat), st_point(4.9, 52.37)) <= 1000",
         "dwithin 0.01 degree": "st_dwithin(st_point(lon, lat), st_point(4.9, 52.37), 0.01)",
         "wide: box of 1 degree": "lon BETWEEN 4.5 AND 5.5 AND lat BETWEEN 52 AND 53",
     }
-    tree = _tree_of(uri, rows)
+    asked = Asked(
+        name=f"places-{rows}",
+        uri=uri,
+        columns=("id", "lon", "lat"),
+        made=", ST_Point(lon, lat) AS place",
+        index="USING RTREE (place)",
+        extension="spatial",
+        queries={
+            "box of 0.02 degree": f"WHERE ST_Intersects(place, {_envelope(4.9, 52.36, 4.92, 52.38)})",
+            "dwithin 0.01 degree": "WHERE ST_DWithin(place, ST_Point(4.9, 52.37), 0.01)"
+            f" AND ST_Intersects(place, {_envelope(4.89, 52.36, 4.91, 52.38)})",
+            "wide: box of 1 degree": f"WHERE ST_Intersects(place, {_envelope(4.5, 52, 5.5, 53)})",
+        },
+    )
+    beside = duckdb_beside(folder, asked)
+    if not beside and rows <= _TREE_ROWS_MAX:
+        beside = {"STRtree": _tree_of(uri, rows)}
     return Section(
         uri=uri,
         indexes={"place": ("spatial", ["lon", "lat"])},
         queries=queries,
-        beside={} if rows > _TREE_ROWS_MAX else {"STRtree": tree},
+        beside=beside,
     )
 
 
 def interval_section(folder: Path, rows: int, fragments: int) -> Section:
     """Stays of a minute to a year, in fifty years."""
-    uri = _write(folder / f"stays-{rows}.lance", rows, fragments, _stays)
+    uri = write_rows(folder / f"stays-{rows}.lance", rows, fragments, _stays)
     return Section(
         uri=uri,
         indexes={"stay": ("interval", ["arrival", "departure"])},
@@ -62,6 +85,10 @@ def interval_section(folder: Path, rows: int, fragments: int) -> Section:
             "overlap of an hour": "arrival <= timestamp '1970-01-01 01:00:00' AND departure >= timestamp '1970-01-01 00:00:00'",
         },
     )
+
+
+def _envelope(west: float, south: float, east: float, north: float) -> str:
+    return f"ST_MakeEnvelope({west}, {south}, {east}, {north})"
 
 
 def _tree_of(uri: str, rows: int) -> Callable[[str], tuple[float, int]]:
@@ -100,7 +127,8 @@ def _great_circle(points: np.ndarray, longitude: float, latitude: float) -> np.n
     return _METRES * np.arcsin(np.sqrt(chord))
 
 
-def _write(path: Path, rows: int, fragments: int, batch: Callable[[int], pa.RecordBatch]) -> str:
+def write_rows(path: Path, rows: int, fragments: int, batch: Callable[[int], pa.RecordBatch]) -> str:
+    """Write a table from batches of a million rows, unless it is there."""
     if not path.exists():
         batches = (batch(number) for number in range(-(-rows // BATCH_ROWS)))
         lance.write_dataset(batches, str(path), schema=batch(0).schema, max_rows_per_file=rows // fragments)

@@ -17,6 +17,7 @@ from lancewright.model.request import IndexRequest, require_type
 from lancewright.observe.progress import ProgressSink
 from lancewright.observe.sinks import BorrowedSink, FanOutSink, Sink
 from lancewright.query.lookup.lookup import Lookup, LookupRequest
+from lancewright.query.ordering import read_order
 from lancewright.query.prefilter import FilterRequest, choose_prefilter
 from lancewright.query.resolve import ScanRequest
 from lancewright.query.search.kind_request import read_columns
@@ -267,6 +268,7 @@ class Table(UpkeepVerbs, Shown):
         *,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
+        order_by: str | Sequence[str] | None = None,
         version: int | None = None,
         tag: str | None = None,
         use_indexes: bool = True,
@@ -275,13 +277,14 @@ class Table(UpkeepVerbs, Shown):
         """Rows for which ``where`` is TRUE, found through the indexes that help.
 
         ``where`` is Lance's SQL, or an expression such as ``lw.col("a") > 3``. ``columns`` may name ``_rowid`` and
-        ``_rowaddr``. ``version`` or ``tag`` reads what the table was. An index that cannot be read costs a scan; with
+        ``_rowaddr``. ``order_by`` and ``limit`` give the first rows in an order: ``order_by=["tenant", "at DESC"]``. ``version`` or ``tag`` reads what the table was. An index that cannot be read costs a scan; with
         ``strict`` it is an error.
         """
         request = ScanRequest(
             where=where,
             columns=_names(columns),
             limit=limit,
+            order_by=read_order(order_by),
             strict=strict,
             settings=ScanSettings(use_indexes=use_indexes),
         )

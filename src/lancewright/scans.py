@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from lancewright.errors import UnsupportedError
 from lancewright.query.explain import Explanation, explain_measured, explain_plan
+from lancewright.query.ordered import run_ordered
 from lancewright.query.resolve import ResolvedScan, ScanRequest, plan_scan, resolve_scan
 from lancewright.query.run import count_scan, measure_scan, run_scan
+from lancewright.spark.frames import SparkFrames
 from lancewright.spark.runner import SparkRunner
 from lancewright.spark.scan_frame import scan_frame
 
@@ -35,6 +37,8 @@ class Scan:
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table in this process."""
+        if self.request.order_by:
+            return run_ordered(self.table, self.request, self.runner)
         return run_scan(self._resolve(), self.runner)
 
     def to_pandas(self) -> pd.DataFrame:
@@ -42,11 +46,13 @@ class Scan:
         return self.to_arrow().to_pandas()
 
     def to_spark(self) -> Any:  # Any: a classic or a Connect frame, which share no public base
-        """The rows as a Spark frame. The indexes are asked now; rows are read when Spark asks for them."""
+        """The rows as a Spark frame. The indexes are asked now; rows are read when Spark asks for them, with ``order_by`` now."""
         if not isinstance(self.runner, SparkRunner):
             raise UnsupportedError(
                 "This table was opened without a Spark session", "Open it with lw.open(uri, spark=spark)."
             )
+        if self.request.order_by:
+            return SparkFrames(self.runner.session).make_frame(self.to_arrow())
         return scan_frame(self.runner.session, self._resolve())
 
     def count(self) -> int:

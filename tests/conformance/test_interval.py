@@ -8,10 +8,11 @@ import pytest
 from lancewright.kinds.interval.kind import IntervalKind
 from lancewright.testing import Case, KindHarness, run_check
 from lancewright.testing.checks import CHECKS
+from support.golden import GOLDEN
 
 TYPES = (pa.int64(), pa.uint8(), pa.float64(), pa.float32(), pa.date32(), pa.timestamp("ns"))
 HARNESS = KindHarness(
-    kind=IntervalKind, cases=tuple(Case(types=(type_, type_)) for type_ in TYPES), merges=True
+    kind=IntervalKind, cases=tuple(Case(types=(type_, type_)) for type_ in TYPES), merges=True, golden=GOLDEN
 )
 
 

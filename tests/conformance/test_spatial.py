@@ -10,6 +10,7 @@ import pytest
 from lancewright.kinds.spatial.kind import SpatialKind
 from lancewright.testing import Case, KindHarness, Ranking, run_check
 from lancewright.testing.checks import CHECKS
+from support.golden import GOLDEN
 
 
 def metres(longitude: float, latitude: float) -> float:
@@ -33,8 +34,11 @@ HARNESSES = {
         cases=tuple(Case(types=types) for types in POINTS),
         rankings=(NEAR,),
         merges=True,
+        golden=GOLDEN,
     ),
-    "geometries": KindHarness(kind=SpatialKind, cases=(Case(types=(pa.binary(),)),), merges=True),
+    "geometries": KindHarness(
+        kind=SpatialKind, cases=(Case(types=(pa.binary(),)),), merges=True, golden=GOLDEN
+    ),
 }
 
 

@@ -112,6 +112,23 @@ def test_a_composite_index_prefilters_a_vector_search_exactly(spark: SparkSessio
     assert nearest["code"].to_pylist() == expected
 
 
+@pytest.mark.parametrize("stable_row_ids", [False, True])
+def test_executors_keep_the_first_rows_in_an_order(
+    spark: SparkSession, tmp_path: Path, stable_row_ids: bool
+) -> None:
+    uri = orders(tmp_path, stable_row_ids=stable_row_ids)
+    table = lw.open(uri, spark=spark, progress=False)
+    table.create_index(["tenant", "at"], kind="composite", segments=2)
+    rows = lance.dataset(uri).to_table(filter="tenant = 7", columns=["at", "code"])
+
+    for order in ("at", "at DESC", "code DESC"):
+        asked = table.scan("tenant = 7", columns=["at", "code"], order_by=order, limit=9)
+        column, _, word = order.partition(" ")
+        wanted = sorted(rows[column].to_pylist(), reverse=bool(word))[:9]
+        assert asked.to_arrow()[column].to_pylist() == wanted
+        assert asked.to_spark().toArrow()[column].to_pylist() == wanted
+
+
 def test_a_kind_that_executors_do_not_have_is_refused_before_the_build(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

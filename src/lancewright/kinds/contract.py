@@ -240,7 +240,12 @@ class IndexKind(ABC):
         """Offer to answer some of these atoms, all of which must be TRUE; None to answer none. Reads nothing."""
 
     def plan_search(self, spec: Spec, query: Mapping[str, Any]) -> SearchProbe | None:
-        """Accept a ranked query addressed to this index, or None. Reads nothing."""
+        """Accept a ranked query addressed to this index, or None. Reads nothing.
+
+        Scans with ``order_by`` ask ``{"order_by": [(key, descending), …], "atoms": [Atom, …]}``: the rows for which all atoms are
+        TRUE, in this order. Other queries come from
+        ``Table.search(query=…)``, in the kind's own words.
+        """
         del spec, query
         return None
 

@@ -1,123 +1,93 @@
-"""Answers which kind of index answers which condition, and how well. Pure.
-
-Says what is measured right (the tests compare every kind with a scan), not what Lance would try: an index that answers
-wrongly under some condition is not listed for it.
-"""
+"""Answers which form a condition has, so that it can be looked up in what a kind is trusted for. Pure."""
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING, Final
 
+from lancewright.errors import InvalidRequestError
+from lancewright.kinds.lance_native.trusted import UNTRUSTED, Condition, Trusted
+from lancewright.kinds.registry import find_kind
 from lancewright.model.predicate import Call, Comparison, InList, IsNull, Like, Literal, Not, Operator
 
 if TYPE_CHECKING:
     from lancewright.model.predicate import Predicate
 
-
-class Precision(enum.StrEnum):
-    """How an index answers a condition.
-
-    EXACT: just the rows for which it is TRUE. AT_MOST: those and perhaps others, so the rows are checked again.
-    IN_TASKS: at most, and only Lance itself can read the index, while it scans; it checks the rows again.
-    """
-
-    EXACT = "exact"
-    AT_MOST = "at_most"
-    IN_TASKS = "in_tasks"
-
-
 _HAS_LABEL: Final = frozenset({"array_has", "array_contains", "array_has_any", "array_has_all"})
 _WILDCARDS: Final = ("%", "_")
 _NGRAM_CHARACTERS_MIN: Final = 3
-
-
-def find_precision(kind: str, atom: Predicate) -> Precision | None:
-    """How an index of this kind on the atom's column answers the atom; None when it does not.
-
-    An atom is a leaf of a negation normal form: a condition, or a NOT over one.
-    """
-    answers = _ANSWERS.get(kind)
-    return None if answers is None else answers(atom)
-
-
-def _ordered(atom: Predicate) -> Precision | None:
-    match atom:
-        case Comparison() | InList() | IsNull() | Not(child=Comparison() | InList() | IsNull()):
-            return Precision.EXACT
-        case _:
-            return None
-
-
-def _btree(atom: Predicate) -> Precision | None:
-    return Precision.EXACT if is_prefix(atom) else _ordered(atom)
-
-
-def _label_list(atom: Predicate) -> Precision | None:
-    match atom:
-        case Call(function=function, operator=None) if function in _HAS_LABEL:
-            return Precision.EXACT
-        case _:
-            return None
-
-
-def _zonemap(atom: Predicate) -> Precision | None:
-    match atom:
-        case Comparison(operator=Operator.NOT_EQUAL):
-            return None
-        case Comparison() | InList() | IsNull():
-            return Precision.AT_MOST
-        case _:
-            return Precision.AT_MOST if is_prefix(atom) else None
-
-
-def _bloomfilter(atom: Predicate) -> Precision | None:
-    match atom:
-        case Comparison(operator=Operator.EQUAL) | InList() | IsNull():
-            return Precision.IN_TASKS
-        case _:
-            return None
-
-
-def _ngram(atom: Predicate) -> Precision | None:
-    match atom:
-        case Call(function="contains", operator=None, arguments=(Literal() as needle,)):
-            return Precision.IN_TASKS if len(str(needle.value)) >= _NGRAM_CHARACTERS_MIN else None
-        case (
-            Like(escape=None, ignore_case=False) | Call(function="starts_with" | "regexp_like", operator=None)
-        ):
-            return Precision.IN_TASKS
-        case _:
-            return None
-
-
-def _fm(atom: Predicate) -> Precision | None:
-    # Lance 14 answers wrongly for an empty needle, and for NULLs under NOT.
-    match atom:
-        case Call(function="contains", operator=None, arguments=(Literal() as needle,)):
-            return Precision.IN_TASKS if needle.value else None
-        case _:
-            return None
-
-
-def _rtree(atom: Predicate) -> Precision | None:
-    match atom:
-        case Call(function="st_intersects" | "st_within", operator=None):
-            return Precision.IN_TASKS
-        case _:
-            return None
-
-
-_ANSWERS: Final = {
-    "btree": _btree,
-    "bitmap": _ordered,
-    "label_list": _label_list,
-    "zonemap": _zonemap,
-    "bloomfilter": _bloomfilter,
-    "ngram": _ngram,
-    "fm": _fm,
-    "rtree": _rtree,
+_COMPARED: Final = {Operator.EQUAL: Condition.EQUAL, Operator.NOT_EQUAL: Condition.NOT_EQUAL}
+_NEGATED: Final = {
+    Condition.EQUAL: Condition.NOT_EQUAL,
+    Condition.NOT_EQUAL: Condition.EQUAL,
+    Condition.ORDER: Condition.ORDER,
+    Condition.IN: Condition.NOT_IN,
+    Condition.IS_NULL: Condition.IS_NOT_NULL,
+    Condition.PREFIX: Condition.NOT_PREFIX,
+    Condition.PATTERN: Condition.NOT_PATTERN,
+    Condition.CONTAINS: Condition.NOT_CONTAINS,
+    Condition.CONTAINS_SHORT: Condition.NOT_CONTAINS,
+    Condition.CONTAINS_EMPTY: Condition.NOT_CONTAINS,
+    Condition.HAS_LABEL: Condition.NOT_HAS_LABEL,
+    Condition.TOUCHES: Condition.NOT_TOUCHES,
+    Condition.JSON_VALUE: Condition.JSON_VALUE,
 }
+
+
+def trusted_for(kind: str) -> Trusted:
+    """What one of Lance's kinds is asked; nothing, of a kind that is not known here."""
+    try:
+        return find_kind(kind).trusted
+    except InvalidRequestError:
+        return UNTRUSTED
+
+
+def condition_of(atom: Predicate) -> Condition:
+    """The form of a leaf of a negation normal form: a condition, or a NOT over one."""
+    match atom:
+        case Not(child=child):
+            return _NEGATED.get(condition_of(child), Condition.OTHER)
+        case Comparison(operator=operator):
+            return _COMPARED.get(operator, Condition.ORDER)
+        case InList():
+            return Condition.IN
+        case IsNull():
+            return Condition.IS_NULL
+        case _:
+            return _condition_on_contents(atom)
+
+
+def _condition_on_contents(atom: Predicate) -> Condition:
+    match atom:
+        case _ if is_prefix(atom):
+            return Condition.PREFIX
+        case Like(escape=None, ignore_case=False):
+            return Condition.PATTERN
+        case Call(function=function) if function.startswith("json_"):
+            return Condition.JSON_VALUE
+        case Call(operator=None):
+            return _condition_of_call(atom)
+        case _:
+            return Condition.OTHER
+
+
+def _condition_of_call(call: Call) -> Condition:
+    match call:
+        case Call(function="contains", arguments=(Literal() as needle,)):
+            return _condition_of_needle(str(needle.value))
+        case Call(function="regexp_like"):
+            return Condition.REGEXP
+        case Call(function=function) if function in _HAS_LABEL:
+            return Condition.HAS_LABEL
+        case Call(function="st_intersects" | "st_within"):
+            return Condition.TOUCHES
+        case _:
+            return Condition.OTHER
+
+
+def _condition_of_needle(needle: str) -> Condition:
+    if not needle:
+        return Condition.CONTAINS_EMPTY
+    return Condition.CONTAINS if len(needle) >= _NGRAM_CHARACTERS_MIN else Condition.CONTAINS_SHORT
 
 
 def is_negative(atom: Predicate) -> bool:

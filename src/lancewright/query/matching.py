@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from lancewright.kinds.lance_native.trusted import Precision
 from lancewright.model.predicate import And, Comparison, Operator, Or, columns_of, conjoin, conjuncts
-from lancewright.query.answering import Precision, find_precision, is_negative
+from lancewright.query.answering import is_negative
 from lancewright.query.kind_matching import find_offers
 from lancewright.query.plan import Both, Either, Estimate, NativeProbe, Probe, ZoneProbe
 
@@ -70,10 +71,9 @@ def find_candidate(atom: Predicate, matching: Matching) -> Candidate | None:
     # Of two that answer exactly, the one that is not doubted.
     found: dict[Precision, Candidate] = {}
     for candidate in sorted(matching.covering, key=lambda one: one.doubted):
-        precision = find_precision(candidate.kind, atom)
+        precision = candidate.precision(atom)
         if (
             precision is not None
-            and candidate.of_kind is None
             and (candidate.column,) == asked
             and candidate.name not in matching.statistics.broken
             and not (candidate.doubted and is_negative(atom))

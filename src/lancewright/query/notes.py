@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lancewright.kinds.contract import Answer
+from lancewright.kinds.lance_native.trusted import Precision
 from lancewright.model.predicate import And, Comparison, Not, Opaque, Or, columns_of, conjoin, to_lance_sql
-from lancewright.query.answering import Precision, find_precision, is_negative
+from lancewright.query.answering import is_negative
 from lancewright.query.kind_matching import find_failure, find_offers
 from lancewright.query.plan import (
     Both,
@@ -134,7 +135,7 @@ def _and_groups(predicate: Predicate | None) -> Iterator[tuple[Predicate, ...]]:
 def _unused(
     candidate: Candidate, predicate: Predicate | None, atoms: Sequence[Predicate], portions: Sequence[Portion]
 ) -> IndexNote:
-    precisions = [find_precision(candidate.kind, atom) for atom in atoms]
+    precisions = [candidate.precision(atom) for atom in atoms]
     answered = [atom for atom, precision in zip(atoms, precisions, strict=True) if precision is not None]
     condition = shorten(to_lance_sql(answered[0] if answered else atoms[0]))
     if candidate.doubted and answered and all(is_negative(atom) for atom in answered):
@@ -156,7 +157,10 @@ def _unused(
 
 
 def _unanswered(candidate: Candidate, atoms: Sequence[Predicate]) -> tuple[Reason, str]:
-    if any(isinstance(atom, Not) and find_precision(candidate.kind, atom.child) for atom in atoms):
+    faults = [fault for fault in map(candidate.fault, atoms) if fault is not None]
+    if faults:
+        return Reason.NOT_TRUSTED, f"{faults[0].cause}, so it is not asked this"
+    if any(isinstance(atom, Not) and candidate.precision(atom.child) for atom in atoms):
         return (
             Reason.INEXACT_UNDER_NOT,
             "the index gives more rows than asked; what it leaves out is not the opposite",

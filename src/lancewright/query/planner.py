@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from pyroaring import FrozenBitMap
 
+from lancewright.kinds.lance_native.trusted import Precision
 from lancewright.model.computed import base_columns, computed_columns
 from lancewright.model.predicate import And, Constant, Not, Or, columns_of
-from lancewright.query.answering import Precision, find_precision
 from lancewright.query.costs import Reading, Widths, is_worthwhile
 from lancewright.query.kind_index import is_kind_index
 from lancewright.query.matching import Answer, Matching, find_answer
@@ -152,11 +152,11 @@ def _lance_may_use_indexes(
         for index in snapshot.indexes
         if not columns.isdisjoint(index.columns) and not is_kind_index(index)
     }
-    by_column = {candidate.column: candidate.kind for candidate in covering}
+    by_column = {candidate.column: candidate for candidate in covering}
     if not names or names != {candidate.name for candidate in covering} or len(by_column) < len(names):
         return False
     asked = [
-        find_precision(by_column[path], atom)
+        by_column[path].precision(atom)
         for atom in _atoms(predicate)
         for path in columns_of(atom)
         if path in by_column

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from lancewright.model.computed import ComputedColumn
     from lancewright.model.predicate import Expression, Predicate
     from lancewright.model.snapshot import TableSnapshot
+    from lancewright.query.ordering import OrderKey
     from lancewright.query.plan import QueryPlan
     from lancewright.table.location import TableRef
 
@@ -60,13 +61,15 @@ ROW_ADDRESS = "_rowaddr"
 class ScanRequest:
     """What a caller wants: a filter, columns (None: all), at most so many rows.
 
-    The filter is text or an expression, or ``bound``: a tree over this table's columns.
+    The filter is text or an expression, or ``bound``: a tree over this table's columns. ``order_by``: the first rows in this order,
+    for ``query.ordered``.
     """
 
     where: str | Expression | None = None
     bound: Predicate | None = None
     columns: tuple[str, ...] | None = None
     limit: int | None = None
+    order_by: tuple[OrderKey, ...] = ()
     strict: bool = False
     settings: ScanSettings = field(default_factory=ScanSettings)
 
@@ -82,6 +85,11 @@ class ScanRequest:
         if not _is_limit(self.limit):
             raise InvalidRequestError(
                 f"limit={self.limit!r} is no number of rows", "Pass a whole number, 0 or more."
+            )
+        if self.order_by and self.limit is None:
+            raise InvalidRequestError(
+                "order_by was given without limit",
+                "Pass limit=, how many of the first rows you want; to sort them all, use Spark's orderBy.",
             )
 
 

@@ -13,15 +13,18 @@ The third can be seen from the snapshot. For the others the snapshot names suspe
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from lancewright.errors import InvalidRequestError
 from lancewright.kinds.registry import find_kind
 from lancewright.model.index import SkipReason
+from lancewright.query.answering import condition_of, trusted_for
 from lancewright.query.kind_index import KindIndex, is_kind_index, judge_kind_index
 from lancewright.query.plan import IndexNote, Reason
 
@@ -29,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from lancewright.kinds.lance_native.definition import NativeKind
+    from lancewright.kinds.lance_native.trusted import Fault, Precision
     from lancewright.model.index import IndexState, SkippedSegment
+    from lancewright.model.predicate import Predicate
     from lancewright.model.snapshot import TableSnapshot
 
 # Kinds that keep each value with the rows that have it, and of these the one over lists.
@@ -46,7 +51,7 @@ _SKIPPED_BECAUSE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """An index that may be asked: its columns, and the live fragments it answers for.
+    """An index that may be asked: its columns, the type of the first, and the live fragments it answers for.
 
     ``doubted``: it may name rows for values they do not have any more.
     ``of_kind`` is set for an index whose kind is not Lance's. Lance's have one column.
@@ -60,11 +65,22 @@ class Candidate:
     index: IndexState
     doubted: bool = False
     of_kind: KindIndex | None = None
+    value_type: pa.DataType = dataclasses.field(default_factory=pa.null)
 
     @property
     def column(self) -> str:
         """The first column, the only one of an index of Lance's."""
         return self.columns[0]
+
+    def precision(self, atom: Predicate) -> Precision | None:
+        """How an index of Lance's answers a condition on its column; None when it is not asked."""
+        if self.of_kind is not None:
+            return None
+        return trusted_for(self.kind).precision(condition_of(atom), self.value_type)
+
+    def fault(self, atom: Predicate) -> Fault | None:
+        """What Lance would answer wrongly, if it were asked."""
+        return trusted_for(self.kind).fault(condition_of(atom), self.value_type)
 
 
 class Doubt(enum.StrEnum):
@@ -126,7 +142,13 @@ def judge_index(
         covered_rows=sum(snapshot.fragments_by_id[fragment].rows for fragment in covered),
         index=index,
         doubted=doubts.get(index.name) is Doubt.EXTRA,
+        value_type=_value_type(snapshot, index),
     )
+
+
+def _value_type(snapshot: TableSnapshot, index: IndexState) -> pa.DataType:
+    column = snapshot.columns_by_field_id.get(index.segments[0].field_ids[0])
+    return pa.null() if column is None else column.type
 
 
 def _judge_of_kind(snapshot: TableSnapshot, index: IndexState, live: FrozenBitMap) -> Candidate | IndexNote:

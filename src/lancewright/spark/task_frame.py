@@ -24,5 +24,6 @@ def make_task_frame(spark: SparkSession, tasks: Sequence[object]) -> DataFrame:
         pa.array([pickle.dumps(task) for task in tasks], pa.binary()),
     ]
     frame = spark.createDataFrame(pa.Table.from_arrays(columns, schema=_TASK_SCHEMA))
-    # Placement by number: a hash would put several tasks into one partition and leave others empty.
-    return frame.repartitionById(len(tasks), "number")
+    # Placement by number: a hash would put several tasks into one partition and leave others empty. One task is in one partition
+    # already, and a shuffle would be a second stage.
+    return frame.repartitionById(len(tasks), "number") if len(tasks) > 1 else frame

@@ -9,6 +9,7 @@ import re
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -90,14 +91,17 @@ _kept = _Kept(64 << 20)
 
 
 class IndexReader:
-    """The indexes of a table at one version, opened once. ``root_bytes``: read of small files so far."""
+    """The indexes of a table at one version, opened once, when first asked. ``root_bytes``: read of small files so far."""
 
     def __init__(self, table: TableRef) -> None:
-        """Open the table; the reference names a version."""
+        """Read nothing yet; the reference names a version."""
         self._table = table
-        self._dataset: Any = open_dataset(table)  # Any: pylance's scanner is untyped
         self._session: Any = None
         self.root_bytes = 0
+
+    @cached_property
+    def _dataset(self) -> Any:  # Any: pylance's scanner is untyped
+        return open_dataset(self._table)
 
     def find_rows(self, sql: str, indexes: frozenset[str], fragments: Sequence[int] | None) -> FoundRows:
         """The live rows of these fragments (None: of all) for which the condition is TRUE, by these indexes alone.

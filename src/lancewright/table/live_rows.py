@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +28,8 @@ class LiveRows:
     """The rows of a table at one version."""
 
     def __init__(self, table: TableRef, snapshot: TableSnapshot) -> None:
-        """Open the table; the reference names the snapshot's version."""
+        """Read nothing yet: where nothing moved and nothing was deleted, nothing has to be read. The reference names the snapshot's version."""
         self._table = table
-        self._dataset: Any = open_dataset(table)  # Any: pylance leaves it untyped
         self._fragments = np.array(sorted(snapshot.fragments_by_id), dtype=np.uint64)
         self._deleted = {fragment.id for fragment in snapshot.fragments if fragment.deleted_rows}
         self._moved = bool(snapshot.deferred)
@@ -49,6 +49,10 @@ class LiveRows:
             return row_ids
         with translating(self._table, "find rows of"):
             return self._allowed(row_ids)
+
+    @cached_property
+    def _dataset(self) -> Any:  # Any: pylance leaves it untyped
+        return open_dataset(self._table)
 
     def _without_deleted(self, addresses: NDArray[np.uint64]) -> NDArray[np.uint64]:
         if not self._deleted or not len(addresses):

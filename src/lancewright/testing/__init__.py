@@ -9,6 +9,7 @@ With pytest: ``pytest --pyargs lancewright.testing.suite --index-kind key``.
 
 from __future__ import annotations
 
+from lancewright.testing.golden import write_golden
 from lancewright.testing.harness import Case, KindHarness, Ranking, usual_harness
 from lancewright.testing.run import CheckResult, KitReport, run_check, run_kit
 
@@ -21,4 +22,5 @@ __all__ = [
     "run_check",
     "run_kit",
     "usual_harness",
+    "write_golden",
 ]

@@ -13,6 +13,7 @@ from lancewright.kinds.registry import require_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
 _I, _T, _F = pa.int64(), pa.string(), pa.float64()
 # What a kind is tried on when its author does not say.
@@ -70,7 +71,7 @@ class KindHarness:
     """A kind and what it promises. Capabilities are declared here, not skipped in tests.
 
     ``filters``, ``merges``, ``looks_up_many``: the kind has these. ``reads_less``: of 300,000 rows a lookup of one value reads less
-    than a tenth of the bytes.
+    than a tenth of the bytes. ``golden``: the folder that keeps golden segments of the kind, one file for each case.
     """
 
     kind: Callable[[], IndexKind]
@@ -80,6 +81,7 @@ class KindHarness:
     merges: bool = False
     looks_up_many: bool = False
     reads_less: bool = True
+    golden: str | Path | None = None
 
 
 def usual_harness(name: str) -> KindHarness:

@@ -90,6 +90,43 @@ def read_conditions(spec: Spec, group: Sequence[Atom]) -> tuple[Conditions, froz
     return Conditions(values=tuple(values)), frozenset(consumed)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadOf:
+    """The first or last rows of one run of the order: that of the conditions, or everything."""
+
+    conditions: Conditions | None
+    descending: bool
+
+    def to_bytes(self) -> bytes:
+        """As a probe carries it."""
+        conditions = None if self.conditions is None else self.conditions.to_bytes().decode()
+        return json.dumps([conditions, self.descending]).encode()
+
+
+def head_from_bytes(payload: bytes) -> HeadOf:
+    """The head as it was."""
+    conditions, descending = json.loads(payload)
+    found = None if conditions is None else conditions_from_bytes(conditions.encode())
+    return HeadOf(conditions=found, descending=bool(descending))
+
+
+def read_head(spec: Spec, order: Sequence[tuple[int, bool]], group: Sequence[Atom]) -> HeadOf | None:
+    """The head that has the rows of an AND group in an order of keys; None when the index has them in another order.
+
+    Keys that are compared with one value are the same in all these rows. The others must follow, in the order of the index, all
+    ascending or all descending.
+    """
+    conditions, consumed = read_conditions(spec, group)
+    if len(consumed) < len(group) or any(len(values) > 1 for values in conditions.values):
+        return None
+    constant = len(conditions.values)
+    varying = [(key, descending) for key, descending in order if key >= constant]
+    directions = {descending for _, descending in varying}
+    if [key for key, _ in varying] != list(range(constant, constant + len(varying))) or len(directions) > 1:
+        return None
+    return HeadOf(conditions=conditions if group else None, descending=directions == {True})
+
+
 def _range_of(group: Sequence[Atom], key: int) -> tuple[Range | None, set[int]]:
     prefix = _find(group, key, {Operator.PREFIX})
     if prefix is not None:

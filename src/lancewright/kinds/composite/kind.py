@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lancewright.kinds.composite.codes import count_prefixes, gather_key, pack_keys
-from lancewright.kinds.composite.conditions import conditions_from_bytes, read_conditions
+from lancewright.kinds.composite.conditions import conditions_from_bytes, read_conditions, read_head
 from lancewright.kinds.composite.merging import gather_parts
 from lancewright.kinds.composite.reader import CODES_FILE, LAYOUT_FILE, ROWS_FILE, CompositeReader
 from lancewright.kinds.composite.summary import (
@@ -23,7 +23,17 @@ from lancewright.kinds.composite.summary import (
     summary_from_bytes,
 )
 from lancewright.kinds.composite.values import write_texts
-from lancewright.kinds.contract import ROW_COLUMN, Answer, Built, Cost, IndexKind, Input, Nulls, Probe
+from lancewright.kinds.contract import (
+    ROW_COLUMN,
+    Answer,
+    Built,
+    Cost,
+    IndexKind,
+    Input,
+    Nulls,
+    Probe,
+    SearchProbe,
+)
 from lancewright.kinds.key_types import check_keys, check_no_parameters
 from lancewright.kinds.sorted_file import write_array, write_sorted
 
@@ -84,6 +94,15 @@ class CompositeKind(IndexKind):
         if not consumed:
             return None
         return Probe(consumed=consumed, answer=Answer.EXACT, payload=conditions.to_bytes())
+
+    def plan_search(self, spec: Spec, query: Mapping[str, Any]) -> SearchProbe | None:
+        """Accept ``{"order_by": [(key, descending), …], "atoms": [Atom, …]}`` where the index has these rows in this order."""
+        if set(query) != {"order_by", "atoms"}:
+            return None
+        head = read_head(spec, query["order_by"], query["atoms"])
+        if head is None:
+            return None
+        return SearchProbe(payload=head.to_bytes(), descending=False, exact=True)
 
     def skip(self, spec: Spec, probe: Probe, summary: bytes) -> bool:
         """Compare what is asked of each key with its smallest and greatest value."""

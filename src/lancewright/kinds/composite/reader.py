@@ -12,18 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancewright.kinds.composite.codes import as_bytes, layout_from_json
-from lancewright.kinds.composite.conditions import Conditions, Range, conditions_from_bytes
+from lancewright.kinds.composite.conditions import (
+    Conditions,
+    HeadOf,
+    Range,
+    conditions_from_bytes,
+    head_from_bytes,
+)
 from lancewright.kinds.composite.values import TextsFile
-from lancewright.kinds.contract import Reader, row_numbers
+from lancewright.kinds.contract import Hits, Reader, row_numbers
 from lancewright.kinds.sorted_file import ArrayFile, SortedFile, expand, merge_runs
 from lancewright.kinds.whole_numbers import whole_numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from lancewright.kinds.composite.codes import KeyCode, Layout
     from lancewright.kinds.composite.conditions import Value
-    from lancewright.kinds.contract import Probe, RowNumbers, Store
+    from lancewright.kinds.contract import Probe, RowNumbers, SearchProbe, Store
 
     Numbers = NDArray[np.uint64]
     Places = NDArray[np.int64]
@@ -59,6 +67,28 @@ class CompositeReader(Reader):
         """The rows with one of the values in each of the first keys, and the next key in the range."""
         starts, stops = merge_runs(*self.find(conditions_from_bytes(probe.payload)))
         return row_numbers(self.rows.slices(starts, stops))
+
+    def search(
+        self, probe: SearchProbe, statistics: Sequence[bytes], k: int, allow: RowNumbers | None
+    ) -> Hits:
+        """The first rows of the order; a row's score is its place among them."""
+        del statistics
+        head = head_from_bytes(probe.payload)
+        start, stop = self._run_of(head)
+        if allow is None:
+            start, stop = (max(start, stop - k), stop) if head.descending else (start, min(stop, start + k))
+        rows = self.rows.read(start, stop)
+        if head.descending:
+            rows = rows[::-1]
+        if allow is not None:
+            rows = rows[np.isin(rows, np.frombuffer(allow.to_array(), dtype=np.uint32))][:k]
+        return Hits(rows=rows, scores=np.arange(len(rows), dtype=np.float64))
+
+    def _run_of(self, head: HeadOf) -> tuple[int, int]:
+        if head.conditions is None:
+            return 0, len(self.rows)
+        starts, stops = self.find(head.conditions)
+        return (int(starts[0]), int(stops[0])) if len(starts) else (0, 0)
 
     def find(self, conditions: Conditions) -> tuple[Places, Places]:
         """Where in the order of the segment the rows lie: for each combination of values a run of places."""

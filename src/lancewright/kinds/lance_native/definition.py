@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from lancewright.kinds.lance_native.trusted import UNTRUSTED, Trusted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -63,6 +65,7 @@ class NativeKind:
     only while all its segments are built from the same version.
     ``follows_deferred_compaction``: its segments stay right when Lance translates their row addresses while loading.
     FM answers wrongly then, and an HNSW graph cannot be searched once a row that it holds was deleted.
+    ``trusted``: the conditions of filters it is asked.
     ``cleaned_by_merge``: merging one trimmed segment with itself drops the postings of what was taken out.
     All of these are measured per kind and row-id mode in ``tests/unit/kinds/test_trimming.py``.
     """
@@ -89,6 +92,7 @@ class NativeKind:
     follows_deferred_compaction: bool = True
     aliases: tuple[str, ...] = ()
     rows_max: int = 2**63 - 1
+    trusted: Trusted = UNTRUSTED
 
     def merges(self, column: Column) -> bool:
         """True when segments over this column can be merged into one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from lancewright.kinds.lance_native import trusted
 from lancewright.kinds.lance_native.column_types import (
     accepts_geometry,
     accepts_hashed,
@@ -101,49 +102,58 @@ _ANYTHING = Trimming(alive=True, gone=True)  # every candidate is checked agains
 _NOTHING = Trimming(alive=False, gone=False)
 
 BTREE = NativeKind(
+    trusted=trusted.BTREE,
     name="btree", lance_name="btree", family="scalar", type_url="/lance.table.BTreeIndexDetails", index_version_max=1,
     parameters=(_ZONE_SIZE, *_LAYOUT), accepts=accepts_ordered, combine=_combine_btree,
     doc="Equality, ranges, IN, IS NULL and prefixes; many values.",
 )  # fmt: skip
 BITMAP = NativeKind(
+    trusted=trusted.BITMAP,
     name="bitmap", lance_name="bitmap", family="scalar", type_url="/lance.table.BitmapIndexDetails",
     index_version_max=0, parameters=(), accepts=accepts_ordered, stale_on_update=True,
     trimming_on_stable_row_ids=_NOTHING,
     doc="Equality, ranges, IN and IS NULL; few values.",
 )  # fmt: skip
 LABEL_LIST = NativeKind(
+    trusted=trusted.LABEL_LIST,
     name="label_list", lance_name="labellist", family="scalar", type_url="/lance.table.LabelListIndexDetails",
     index_version_max=1, parameters=(), accepts=accepts_labels, aliases=("labellist",), stale_on_update=True,
     trimming_on_stable_row_ids=_NOTHING, cleaned_by_merge=False,
     doc="array_has, array_has_any and array_has_all over lists.",
 )  # fmt: skip
 NGRAM = NativeKind(
+    trusted=trusted.NGRAM,
     name="ngram", lance_name="ngram", family="scalar", type_url="/lance.table.NGramIndexDetails", index_version_max=0,
     parameters=(), accepts=accepts_text, trimming_on_addresses=_ANYTHING,
     trimming_on_stable_row_ids=_ANYTHING, doc="contains, LIKE and regexp_like with at least three letters.",
 )  # fmt: skip
 ZONEMAP = NativeKind(
+    trusted=trusted.ZONEMAP,
     name="zonemap", lance_name="zonemap", family="scalar", type_url="/lance.table.ZoneMapIndexDetails",
     index_version_max=0, accepts=accepts_ordered, parameters=(_ROWS_PER_ZONE,), aliases=("zone_map",),
     doc="Least and greatest value per zone: tiny; good where the rows are nearly sorted.",
 )  # fmt: skip
 BLOOMFILTER = NativeKind(
+    trusted=trusted.BLOOMFILTER,
     name="bloomfilter", lance_name="bloomfilter", family="scalar", type_url="/lance.index.pb.BloomFilterIndexDetails",
     index_version_max=0, accepts=accepts_hashed, aliases=("bloom_filter", "bloom"),
     parameters=(_NUMBER_OF_ITEMS, _PROBABILITY), doc="Equality and IN, with a few false candidates; small.",
 )  # fmt: skip
 RTREE = NativeKind(
+    trusted=trusted.RTREE,
     name="rtree", lance_name="rtree", family="scalar", type_url="/lance.index.pb.RTreeIndexDetails",
     index_version_max=0, accepts=accepts_geometry, trimming_on_addresses=_ANYTHING,
     trimming_on_stable_row_ids=_ANYTHING, doc="st_intersects and st_within over geometries.",
     parameters=(Parameter(name="page_size", type="int", low=2, high=2**31 - 1, doc="Entries per node (4096)."),),
 )  # fmt: skip
 FM = NativeKind(
+    trusted=trusted.FM,
     name="fm", lance_name="fm", family="scalar", type_url="/lance.index.pb.FMIndexDetails", index_version_max=10,
     parameters=(), accepts=accepts_text, cleaned_by_merge=False, follows_deferred_compaction=False,
     doc="contains for any substring.",
 )  # fmt: skip
 JSON = NativeKind(
+    trusted=trusted.JSON,
     name="json", lance_name="json", family="scalar", type_url="/lance.index.pb.JsonIndexDetails", index_version_max=0,
     accepts=accepts_json, combine=_combine_json, mergeable=False, supports_stable_row_ids=False,
     stale_on_update=True, trimming_on_stable_row_ids=_NOTHING, cleaned_by_merge=False,

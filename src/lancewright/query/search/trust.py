@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lancewright.model.snapshot import TableSnapshot
 
 _FRAGMENT_REUSE = "__lance_frag_reuse"
-# Their answers were wrong without any compaction: negation and empty needles (fm), nested paths (json).
-_WRONG_KINDS = frozenset({"fm", "json"})
 
 
 def older_than_compaction(snapshot: TableSnapshot, index: IndexState) -> tuple[Segment, ...]:
@@ -62,7 +60,7 @@ def _may_be_wrong(snapshot: TableSnapshot, index: IndexState, *, deferred: bool)
     if kind is None or kind.family == "vector" or not index.segments:
         return False
     return (
-        index.kind in _WRONG_KINDS
+        kind.trusted.is_faulty_everywhere
         or may_be_stale(snapshot, index)
         or (deferred and not kind.follows_deferred_compaction)
     )

@@ -9,6 +9,7 @@ from lancewright.testing.checks import (
     definition,
     filters,
     formats,
+    golden,
     many,
     merging,
     ranking,
@@ -23,11 +24,16 @@ if TYPE_CHECKING:
 
     Check = Callable[[Laboratory], None]
 
-_MODULES = (definition, build, filters, many, merging, ranking, formats, useful, tables)
+_MODULES = (definition, build, filters, many, merging, ranking, formats, golden, useful, tables)
 CHECKS: Mapping[str, Check] = {
     name.removeprefix("check_"): check
     for module in _MODULES
     for name, check in vars(module).items()
     if name.startswith("check_")
 }
-OPTIONAL = frozenset({"a_lookup_of_one_value_reads_a_small_part_of_the_segment"})
+OPTIONAL = frozenset(
+    {
+        "a_lookup_of_one_value_reads_a_small_part_of_the_segment",
+        "a_golden_segment_of_the_format_written_is_kept",
+    }
+)

@@ -37,7 +37,8 @@ def test_mandatory(harness: KindHarness, name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(OPTIONAL))
 def test_optional(harness: KindHarness, name: str) -> None:
-    """A good kind keeps this promise."""
+    """A good kind keeps this promise; one that does not still conforms."""
     result = run_check(harness, name)
 
-    assert result.passed, result.details  # noqa: S101 - a test
+    if not result.passed:
+        pytest.xfail(result.problem)
