@@ -16,7 +16,7 @@ from lancewright.model.coverage import Coverage, measure_coverage
 from lancewright.model.request import IndexRequest, require_type
 from lancewright.observe.progress import ProgressSink
 from lancewright.observe.sinks import BorrowedSink, FanOutSink, Sink
-from lancewright.query.prefilter import FilterRequest, choose_prefilter
+from lancewright.query.prefilter import FilterRequest, answer_filter
 from lancewright.query.resolve import ScanRequest
 from lancewright.query.search.request import (
     RANK_CONSTANT,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.model.text_query import TextQuery
     from lancewright.query.explain import Explanation
-    from lancewright.query.search.request import Prefilter
+    from lancewright.query.prefilter import AnsweredFilter
     from lancewright.query.search.search import Search
     from lancewright.runtime.runner import Runner
     from lancewright.table.location import TableRef
@@ -336,13 +336,15 @@ class Table(UpkeepVerbs, Shown):
         instead of searching around it, ``use_index=False`` looks at every row.
         """
         place = self._place(version)
+        answered = self._answer_filter(place, where, strict=strict)
         return start_search(
             place,
             Asked(vector=vector, text=text, operator=operator, fuzziness=fuzziness, phrase=phrase),
             scope=Scope(
                 column=column,
                 index=index,
-                prefilter=self._prefilter(place, where, strict=strict),
+                prefilter=answered.prefilter,
+                filter=answered,
                 fast=fast,
                 strict=strict,
                 use_index=use_index,
@@ -384,7 +386,8 @@ class Table(UpkeepVerbs, Shown):
         """
         check_count("k", k)
         place = self._place(version)
-        scope = Scope(prefilter=self._prefilter(place, where, strict=strict), fast=fast, strict=strict)
+        answered = self._answer_filter(place, where, strict=strict)
+        scope = Scope(prefilter=answered.prefilter, filter=answered, fast=fast, strict=strict)
         count = max(4 * k, 50) if candidates is None else candidates
         return start_hybrid_search(
             place,
@@ -407,9 +410,11 @@ class Table(UpkeepVerbs, Shown):
             table=self._ref, snapshot=self.snapshot(version), runner=self._runner, frames=frames
         )
 
-    def _prefilter(self, place: SearchPlace, where: str | Expression | None, *, strict: bool) -> Prefilter:
+    def _answer_filter(
+        self, place: SearchPlace, where: str | Expression | None, *, strict: bool
+    ) -> AnsweredFilter:
         table = self._ref.pinned(place.snapshot.version)
-        return choose_prefilter(FilterRequest(table=table, where=where, strict=strict))
+        return answer_filter(FilterRequest(table=table, where=where, strict=strict))
 
     def _grids(self) -> tuple[tables.Grid, ...]:
         snapshot = self.snapshot()

@@ -1,4 +1,4 @@
-"""Whatever the table went through and whatever is asked, a scan through indexes gives the rows that are TRUE.
+"""Whatever the table went through and whatever is asked, a scan through indexes gives the rows that are TRUE, and so does the data source.
 
 ``LANCEWRIGHT_EXAMPLES`` sets the number of predicates (2,400), spread over as many tables as ``LANCEWRIGHT_WORLDS`` says (40).
 ``LANCEWRIGHT_SEED`` gives other tables (0). What Hypothesis finds is judged by Arrow, not by Lance.
@@ -26,6 +26,7 @@ from lancewright.runtime.local_runner import LocalRunner
 from lancewright.table.location import table_ref
 from support.kleene import evaluate
 from support.query_worlds import World, make_world
+from support.source_reading import read_source
 from support.world_predicates import PREDICATES
 
 if TYPE_CHECKING:
@@ -74,6 +75,9 @@ def test_a_scan_gives_the_rows_that_are_true(
     expected = rows.filter(evaluate(predicate, rows)).select(COLUMNS)
     assert in_order(run_scan(scan, runner)) == in_order(expected)
     assert count_scan(scan, runner) == expected.num_rows
+    assert in_order(read_source(world.uri, COLUMNS, chosen, where=to_lance_sql(predicate))[0]) == in_order(
+        expected
+    )
     tried["judged"] += 1
     tried["by index"] += any(answer.rows is not None for answer in scan.answers)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lancewright.model.row_set import RowSet
+    from lancewright.query.prefilter import AnsweredFilter
 
 METRICS = ("l2", "cosine", "dot", "hamming")
 # Reciprocal rank fusion: the constant of the paper that introduced it, used ever since.
@@ -50,6 +51,7 @@ class Scope:
     """Where a search looks: which column, which index, which rows.
 
     ``fast`` leaves rows without an index out; ``strict`` refuses to answer around a damaged index; ``index`` names the one to use.
+    ``filter`` is how the prefilter came about, for who asks for an explanation.
     """
 
     column: str | None = None
@@ -58,6 +60,7 @@ class Scope:
     fast: bool = False
     strict: bool = False
     use_index: bool = True
+    filter: AnsweredFilter | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
@@ -146,6 +149,11 @@ class HybridRequest:
 
 
 SearchRequest: TypeAlias = VectorRequest | TextRequest | HybridRequest
+
+
+def scope_of(request: SearchRequest) -> Scope:
+    """Where a request looks; of one that ranks twice, where its vector does. Both have one filter."""
+    return request.vector.scope if isinstance(request, HybridRequest) else request.scope
 
 
 def read_vectors(vector: object) -> tuple[NDArray[Any], bool]:  # Any: see VectorRequest
