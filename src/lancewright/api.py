@@ -273,6 +273,7 @@ class Table(UpkeepVerbs, Shown):
         ``_rowaddr``. ``version`` or ``tag`` reads what the table was. An index that cannot be read costs a scan; with
         ``strict`` it is an error.
         """
+        require_type("use_indexes", use_indexes, bool)
         request = ScanRequest(
             where=where,
             columns=_names(columns),
@@ -385,6 +386,8 @@ class Table(UpkeepVerbs, Shown):
         Each search ranks ``candidates`` rows (four times ``k``, at least 50); a row counts ``1 / (rank_constant + rank)`` in each.
         """
         check_count("k", k)
+        if candidates is not None:
+            check_count("candidates", candidates)
         place = self._place(version)
         answered = self._answer_filter(place, where, strict=strict)
         scope = Scope(prefilter=answered.prefilter, filter=answered, fast=fast, strict=strict)

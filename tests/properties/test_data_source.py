@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import lancewright as lw
 from lancewright.model.predicate import And, Predicate, to_lance_sql
 from lancewright.query.settings import ScanSettings
+from support.examples import examples_of
 from support.kleene import evaluate
 from support.query_worlds import World, make_world
 from support.source_reading import read_source
@@ -95,6 +96,7 @@ def test_spark_finds_through_the_source_what_it_finds_in_the_rows_themselves(
     lw.register(spark)
     drawn: list[Predicate] = []
 
+    @examples_of(seed)
     @given(PREDICATES)
     @settings(max_examples=SPARK_EXAMPLES, deadline=None, suppress_health_check=UNHURRIED)
     def draw(predicate: Predicate) -> None:

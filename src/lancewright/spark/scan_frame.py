@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from lancewright.query.worker import ScanJob, read_task
 from lancewright.spark.arrow_types import cast_batch, spark_arrow_schema, to_spark_schema
+from lancewright.spark.task_frame import make_task_frame
 from lancewright.spark.worker_process import freeze_imports
 
 if TYPE_CHECKING:
@@ -19,17 +20,13 @@ if TYPE_CHECKING:
     from lancewright.query.resolve import ResolvedScan
     from lancewright.query.tasks import ScanTask
 
-_TASK_SCHEMA = "number int, task binary"
-
 
 def scan_frame(spark: SparkSession, scan: ResolvedScan) -> DataFrame:
     """The rows of a scan; with a limit, at most so many."""
     schema = spark_arrow_schema(scan.schema())
-    rows = [(number, pickle.dumps(task)) for number, task in enumerate(scan.tasks)]
-    frame = spark.createDataFrame(rows, _TASK_SCHEMA)
-    if len(rows) > 1:
-        frame = frame.repartitionById(len(rows), "number")
-    found = frame.mapInArrow(partial(read_batches, scan.job, schema), to_spark_schema(schema))
+    found = make_task_frame(spark, scan.tasks).mapInArrow(
+        partial(read_batches, scan.job, schema), to_spark_schema(schema)
+    )
     return found if scan.job.limit is None else found.limit(scan.job.limit)
 
 

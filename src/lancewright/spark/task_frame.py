@@ -24,5 +24,5 @@ def make_task_frame(spark: SparkSession, tasks: Sequence[object]) -> DataFrame:
         pa.array([pickle.dumps(task) for task in tasks], pa.binary()),
     ]
     frame = spark.createDataFrame(pa.Table.from_arrays(columns, schema=_TASK_SCHEMA))
-    # Placement by number: a hash would put several tasks into one partition and leave others empty.
-    return frame.repartitionById(len(tasks), "number")
+    # Placement by number: a hash would put several tasks into one partition and leave others empty. One row has one partition.
+    return frame if len(tasks) == 1 else frame.repartitionById(max(1, len(tasks)), "number")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lancewright.errors import InvalidRequestError
+from lancewright.model.request import require_type
 from lancewright.model.text_query import Match, Phrase, TextQuery, is_text_query
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Scope:
         for name in ("column", "index"):
             if not isinstance(getattr(self, name), str | None):
                 raise InvalidRequestError(f"{name}={getattr(self, name)!r} is no name", "Pass a str.")
+        for name in ("fast", "strict", "use_index"):
+            require_type(name, getattr(self, name), bool)
         if self.fast and not self.use_index:
             raise InvalidRequestError(
                 "fast=True searches indexed rows only, use_index=False none of them", "Pass one of them."

@@ -11,6 +11,7 @@ from lancewright.query.search.columns import find_outputs
 from lancewright.query.search.explain import Run, SearchFacts, explain_search
 from lancewright.query.search.partitions import count_partitions
 from lancewright.query.search.planner import plan_search
+from lancewright.query.search.positions import check_positions
 from lancewright.query.search.request import HybridRequest, VectorRequest, scope_of
 from lancewright.query.search.run import answer_schema, find_hits, measure_answer, query_vectors, read_answer
 
@@ -123,7 +124,8 @@ def prepare_search(
     frames: Frames | None = None,
 ) -> RankedSearch:
     """Check everything that can be checked without a task, so that a wrong request starts none."""
-    plan_search(snapshot, request, 1)
+    plan = plan_search(snapshot, request, 1)
+    check_positions(table, plan)
     vector = request.vector if isinstance(request, HybridRequest) else request
     if isinstance(vector, VectorRequest):
         query_vectors(snapshot, vector)
