@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyroaring import FrozenBitMap
 
 from lancewright.errors import CorruptIndexError, InvalidRequestError, UnsupportedError
-from lancewright.model.columns import find_column, is_repeated
+from lancewright.model.columns import find_outside_lists, refuse_doubled
 from lancewright.model.computed import base_columns, computed_columns
 from lancewright.model.index import SkipReason
 from lancewright.model.predicate import (
@@ -80,9 +80,7 @@ class ScanRequest:
         for name in self.columns or ():
             if not isinstance(name, str):
                 raise InvalidRequestError(f"columns= holds {name!r}", "Pass a list of column names.")
-        doubled = sorted({name for name in self.columns or () if (self.columns or ()).count(name) > 1})
-        if doubled:
-            raise InvalidRequestError(f"columns= names {', '.join(doubled)} twice", "Name each column once.")
+        refuse_doubled(self.columns or (), "columns=")
         require_type("strict", self.strict, bool)
         if not _is_limit(self.limit):
             raise InvalidRequestError(
@@ -223,17 +221,15 @@ def _predicate(
 
 def _job(table: TableRef, request: ScanRequest, snapshot: TableSnapshot) -> ScanJob:
     asked = tuple(snapshot.schema.names) if request.columns is None else request.columns
-    columns = [column for column in asked if column not in {ROW_ID, ROW_ADDRESS}]
-    found = [find_column(snapshot.columns, column) for column in columns]
-    for column in found:
-        if is_repeated(snapshot.columns, column):
-            raise InvalidRequestError(
-                f"Column {column.path} lies inside a list", "Ask for the list, or for a column outside of it."
-            )
+    paths = [
+        find_outside_lists(snapshot.columns, column).path
+        for column in asked
+        if column not in {ROW_ID, ROW_ADDRESS}
+    ]
     return ScanJob(
         table=table,
         stable_row_ids=snapshot.stable_row_ids,
-        columns=tuple(dict.fromkeys(column.path for column in found)),
+        columns=tuple(dict.fromkeys(paths)),
         with_row_id=ROW_ID in asked,
         with_row_address=ROW_ADDRESS in asked,
         limit=request.limit,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lancewright.errors import InvalidRequestError
+from lancewright.model.columns import refuse_doubled
 from lancewright.model.request import require_type
 from lancewright.model.text_query import Match, Phrase, TextQuery, is_text_query
 
@@ -228,9 +229,7 @@ def columns_of(value: object) -> tuple[str, ...] | None:
     if isinstance(value, str) or not _is_names(value):
         raise InvalidRequestError(f"columns={value!r} is no list of names", "Pass a list of column names.")
     names: Sequence[str] = tuple(value)  # type: ignore[arg-type] # _is_names has looked
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InvalidRequestError(f"columns= names {doubled} twice", "Name each column once.")
+    refuse_doubled(names, "columns=")
     return tuple(names)
 
 
