@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import lance
@@ -11,6 +12,10 @@ import pytest
 from lance.indices import IndexConfig
 
 import lancewright as lw
+from lancewright.query.resolve import ScanRequest, plan_scan, resolve_scan
+from lancewright.query.run import count_scan
+from lancewright.runtime.local_runner import LocalRunner
+from lancewright.table.location import table_ref
 
 ROWS = 400_000
 PAGE_ROWS = 64
@@ -56,6 +61,24 @@ def test_an_estimate_is_right_by_two_pages(uri: str, where: str, pages: float) -
 
     assert line.pages_estimated is not None
     assert pages - 2 <= line.pages_estimated <= pages + 2
+
+
+def test_rows_that_an_index_names_are_counted_through_it_also_where_reading_them_would_take_a_scan(
+    uri: str,
+) -> None:
+    where = f"k < {ROWS}"
+    request = ScanRequest(where=where)
+
+    reading = plan_scan(table_ref(uri), request, 2).plan
+    counting = resolve_scan(plan_scan(table_ref(uri), replace(request, counting=True), 2))
+
+    assert reading.probed == ()
+    assert all(task.filter is None for task in counting.tasks)
+    assert counting.answers[0].rows is not None
+    whole = lance.dataset(uri).count_rows(where)
+    assert lw.open(uri, progress=False).scan(where).count() == whole == count_scan(counting, LocalRunner())
+    with pytest.raises(lw.InvalidRequestError, match="'nobody' is not in the table"):
+        lw.open(uri, progress=False).scan(where, columns=["nobody"]).count()
 
 
 def test_a_column_of_which_most_is_null_is_looked_up_through_its_index(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ ROW_ADDRESS = "_rowaddr"
 class ScanRequest:
     """What a caller wants: a filter, columns (None: all), at most so many rows.
 
-    The filter is text or an expression, or ``bound``: a tree over this table's columns.
+    The filter is text or an expression, or ``bound``: a tree over this table's columns. ``counting``: only
+    their number is wanted, so an index may name more rows than it would pay to read.
     """
 
     where: str | Expression | None = None
@@ -69,6 +70,7 @@ class ScanRequest:
     columns: tuple[str, ...] | None = None
     limit: int | None = None
     strict: bool = False
+    counting: bool = False
     settings: ScanSettings = field(default_factory=ScanSettings)
 
     def __post_init__(self) -> None:
@@ -144,7 +146,7 @@ def plan_scan(table: TableRef, request: ScanRequest, parallelism: int) -> Planne
         _refuse_unreadable(snapshot, set(asked))
         _refuse_broken(statistics, pinned)
     columns = {column.path: column for column in snapshot.columns.values()}
-    widths = measure_widths(columns, asked, job.columns)
+    widths = measure_widths(columns, asked, () if request.counting else job.columns)
     plan = plan_query(
         snapshot,
         PlanInput(
