@@ -223,15 +223,12 @@ def _predicate(
 
 def _job(table: TableRef, request: ScanRequest, snapshot: TableSnapshot) -> ScanJob:
     asked = tuple(snapshot.schema.names) if request.columns is None else request.columns
-    paths = [
-        find_outside_lists(snapshot.columns, column).path
-        for column in asked
-        if column not in {ROW_ID, ROW_ADDRESS}
-    ]
+    named = (column for column in asked if column not in {ROW_ID, ROW_ADDRESS})
+    paths = dict.fromkeys(find_outside_lists(snapshot.columns, column).path for column in named)
     return ScanJob(
         table=table,
         stable_row_ids=snapshot.stable_row_ids,
-        columns=tuple(dict.fromkeys(paths)),
+        columns=tuple(paths),
         with_row_id=ROW_ID in asked,
         with_row_address=ROW_ADDRESS in asked,
         limit=request.limit,
