@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WIDTH = 64
-FRAGMENTS = 20
 K = 10
 BATCH_ROWS = 100_000
 WORDS = 20_000
@@ -27,10 +26,12 @@ WORDS_OF_A_TEXT = 8
 NPROBES = 8
 
 
-def vector_contenders(spark: SparkSession, folder: Path, count: int) -> dict[str, Callable[[], int]]:
+def vector_contenders(
+    spark: SparkSession, folder: Path, count: int, fragments: int
+) -> dict[str, Callable[[], int]]:
     """Who finds the ten nearest vectors: each gives how many it found."""
-    uri = str(folder / f"vectors-{count}.lance")
-    table = _table(spark, uri, count, _vectors)
+    uri = str(folder / f"vectors-{count}-{fragments}.lance")
+    table = _table(spark, uri, (count, fragments), _vectors)
     if not table.indexes():
         partitions = max(1, round(count**0.5 / 4))
         table.create_index("vector", kind="ivf_flat", segments=4, num_partitions=partitions, max_iters=10)
@@ -45,10 +46,12 @@ def vector_contenders(spark: SparkSession, folder: Path, count: int) -> dict[str
     }
 
 
-def text_contenders(spark: SparkSession, folder: Path, count: int) -> dict[str, Callable[[], int]]:
+def text_contenders(
+    spark: SparkSession, folder: Path, count: int, fragments: int
+) -> dict[str, Callable[[], int]]:
     """Who finds the ten texts that match best: each gives how many it found."""
-    uri = str(folder / f"texts-{count}.lance")
-    table = _table(spark, uri, count, _texts)
+    uri = str(folder / f"texts-{count}-{fragments}.lance")
+    table = _table(spark, uri, (count, fragments), _texts)
     if not table.indexes():
         table.create_index("text", kind="inverted", segments=4)
     words = "word17 word4711"
@@ -91,13 +94,17 @@ def _search_fragment(
             )
 
 
-def _table(spark: SparkSession, uri: str, count: int, make: Callable[[int, int], pa.RecordBatch]) -> lw.Table:
+def _table(
+    spark: SparkSession, uri: str, size: tuple[int, int], make: Callable[[int, int], pa.RecordBatch]
+) -> lw.Table:
+    """A table of so many rows in so many fragments, written when it is not there."""
+    count, fragments = size
     try:
         return lw.open(uri, spark=spark, progress=False)
     except lw.NotFoundError:
         sizes = [min(BATCH_ROWS, count - start) for start in range(0, count, BATCH_ROWS)]
         batches = (make(number, size) for number, size in enumerate(sizes))
-        lance.write_dataset(batches, uri, schema=make(0, 1).schema, max_rows_per_file=-(-count // FRAGMENTS))
+        lance.write_dataset(batches, uri, schema=make(0, 1).schema, max_rows_per_file=-(-count // fragments))
         return lw.open(uri, spark=spark, progress=False)
 
 

@@ -18,7 +18,7 @@ from lancewright.observe.progress import ProgressSink
 from lancewright.observe.sinks import BorrowedSink, FanOutSink, Sink
 from lancewright.query.lookup.lookup import Lookup, LookupRequest
 from lancewright.query.ordering import read_order
-from lancewright.query.prefilter import FilterRequest, choose_prefilter
+from lancewright.query.prefilter import FilterRequest, answer_filter
 from lancewright.query.resolve import ScanRequest
 from lancewright.query.search.kind_request import read_columns
 from lancewright.query.search.request import (
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.model.text_query import TextQuery
     from lancewright.query.explain import Explanation
-    from lancewright.query.search.request import Prefilter
+    from lancewright.query.prefilter import AnsweredFilter
     from lancewright.query.search.search import Search
     from lancewright.runtime.runner import Runner
     from lancewright.table.location import TableRef
@@ -280,6 +280,7 @@ class Table(UpkeepVerbs, Shown):
         ``_rowaddr``. ``order_by`` and ``limit`` give the first rows in an order: ``order_by=["tenant", "at DESC"]``. ``version`` or ``tag`` reads what the table was. An index that cannot be read costs a scan; with
         ``strict`` it is an error.
         """
+        require_type("use_indexes", use_indexes, bool)
         request = ScanRequest(
             where=where,
             columns=_names(columns),
@@ -349,12 +350,14 @@ class Table(UpkeepVerbs, Shown):
         instead of searching around it, ``use_index=False`` looks at every row.
         """
         place = self._place(version)
+        answered = self._answer_filter(place, where, strict=strict)
         of_kind = query is not None or near is not None
         asked = Asked(vector=vector, text=text, operator=operator, fuzziness=fuzziness, phrase=phrase)
         scope = Scope(
             column=None if of_kind else column,  # type: ignore[arg-type] # Scope refuses what is no name
             index=index,
-            prefilter=self._prefilter(place, where, strict=strict),
+            prefilter=answered.prefilter,
+            filter=answered,
             fast=fast,
             strict=strict,
             use_index=use_index,
@@ -398,8 +401,11 @@ class Table(UpkeepVerbs, Shown):
         Each search ranks ``candidates`` rows (four times ``k``, at least 50); a row counts ``1 / (rank_constant + rank)`` in each.
         """
         check_count("k", k)
+        if candidates is not None:
+            check_count("candidates", candidates)
         place = self._place(version)
-        scope = Scope(prefilter=self._prefilter(place, where, strict=strict), fast=fast, strict=strict)
+        answered = self._answer_filter(place, where, strict=strict)
+        scope = Scope(prefilter=answered.prefilter, filter=answered, fast=fast, strict=strict)
         count = max(4 * k, 50) if candidates is None else candidates
         return start_hybrid_search(
             place,
@@ -442,9 +448,11 @@ class Table(UpkeepVerbs, Shown):
             table=self._ref, snapshot=self.snapshot(version), runner=self._runner, frames=frames
         )
 
-    def _prefilter(self, place: SearchPlace, where: str | Expression | None, *, strict: bool) -> Prefilter:
+    def _answer_filter(
+        self, place: SearchPlace, where: str | Expression | None, *, strict: bool
+    ) -> AnsweredFilter:
         table = self._ref.pinned(place.snapshot.version)
-        return choose_prefilter(FilterRequest(table=table, where=where, strict=strict))
+        return answer_filter(FilterRequest(table=table, where=where, strict=strict))
 
     def _grids(self) -> tuple[tables.Grid, ...]:
         snapshot = self.snapshot()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lancewright.errors import UnsupportedError
@@ -57,7 +57,8 @@ class Scan:
 
     def count(self) -> int:
         """How many rows there are. Rows that an index names for sure are counted without being read."""
-        return count_scan(self._resolve(), self.runner)
+        request = replace(self.request, counting=True)
+        return count_scan(resolve_scan(plan_scan(self.table, request, self.runner.parallelism)), self.runner)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
         """Say which index answers what, and why the others do not; with ``analyze``, run the query and say what it took."""

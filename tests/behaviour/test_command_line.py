@@ -90,6 +90,25 @@ def test_rows_are_found_counted_and_explained(
     assert "number_idx (btree)" in text
 
 
+def test_searches_are_explained(dataset: lance.LanceDataset, capsys: pytest.CaptureFixture[str]) -> None:
+    run_json(capsys, "create-index", dataset.uri, "text", "--kind", "inverted", "--local")
+    width = dataset.schema.field("vector").type.list_size
+    vector = ("--vector", json.dumps([0.5] * width))
+    words = ("--text", "word", "--text-column", "text", "--k", "3")
+
+    near = run_json(capsys, "explain", dataset.uri, *vector, "--where", "id < 50", "--analyze")
+    matched = run_json(capsys, "explain", dataset.uri, *words)
+    _, both, _ = run(capsys, "explain", dataset.uri, *vector, *words)
+    code, _, error = run(capsys, "explain", dataset.uri, "--vector", "0.5 0.5")
+
+    assert near["measured"]["rows"] == 10
+    assert near["where"] == "id < 50"
+    assert matched["indexes"][0]["reason"] == "USED"
+    assert "fuse the 3 best" in both
+    assert code != 0
+    assert "no JSON array" in error
+
+
 def test_parameters_are_read_as_json_and_reach_the_kind(
     dataset: lance.LanceDataset, capsys: pytest.CaptureFixture[str]
 ) -> None:

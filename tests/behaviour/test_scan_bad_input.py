@@ -40,6 +40,7 @@ def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
             "name": [NASTY if number == 7 else f"n{number}" for number in range(ROWS)],
             ODD_NAME: np.arange(ROWS),
             "vector": vectors,
+            "many": pa.array([[{"x": 1}]] * ROWS, pa.list_(pa.struct([("x", pa.int64())]))),
         }
     )
     lance.write_dataset(rows, path, max_rows_per_file=ROWS // 4)
@@ -94,6 +95,10 @@ def test_a_filter_that_means_nothing_is_refused_before_any_task(uri: str, where:
         ({"columns": "id"}, lw.InvalidRequestError),
         ({"columns": [3]}, lw.InvalidRequestError),
         ({"columns": []}, lw.InvalidRequestError),
+        ({"columns": ["id", "name", "id"]}, lw.InvalidRequestError),
+        ({"columns": ["many.item.x"]}, lw.InvalidRequestError),
+        ({"use_indexes": "no"}, lw.InvalidRequestError),
+        ({"strict": "no"}, lw.InvalidRequestError),
         ({"limit": -1}, lw.InvalidRequestError),
         ({"limit": 2.5}, lw.InvalidRequestError),
         ({"limit": True}, lw.InvalidRequestError),

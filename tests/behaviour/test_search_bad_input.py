@@ -80,6 +80,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> lw.Table:
         ({"vector": VECTOR, "columns": ["nobody"]}, "'nobody' is not in the table"),
         ({"vector": VECTOR, "columns": "id"}, "no list of names"),
         ({"vector": VECTOR, "columns": ["id", "id"]}, "twice"),
+        ({"vector": VECTOR, "fast": "no"}, "fast='no'"),
+        ({"vector": VECTOR, "strict": "no"}, "strict='no'"),
+        ({"vector": VECTOR, "use_index": 0}, "use_index=0"),
         ({"vector": VECTOR, "query_column": "id"}, "belongs to a frame"),
         ({"vector": pd.DataFrame({"v": [VECTOR], "w": [VECTOR]})}, "Name it with query_column="),
         ({"vector": pd.DataFrame({"v": [VECTOR]}), "query_column": "w"}, "no column 'w'"),
@@ -107,7 +110,8 @@ def test_a_search_that_means_nothing_is_refused_before_any_task(
     [
         ((np.ones((2, WIDTH)), "alpha"), {}, "takes one vector"),
         ((VECTOR, "alpha"), {"k": 0}, "k=0"),
-        ((VECTOR, "alpha"), {"candidates": 0}, "k=0"),
+        ((VECTOR, "alpha"), {"candidates": 0}, "candidates=0"),
+        ((VECTOR, "alpha"), {"fast": "no"}, "fast='no'"),
         ((VECTOR, "alpha"), {"rank_constant": -1}, "rank_constant=-1"),
         ((VECTOR, ""), {}, "empty"),
         ((VECTOR, "alpha"), {"where": "nobody = 1"}, "nobody is not in the table"),
@@ -139,3 +143,18 @@ def test_a_table_without_vectors_or_texts_asks_for_a_column(tmp_path: Path) -> N
 
     with pytest.raises(lw.InvalidRequestError, match="has an index of texts"):
         table.search(text="alpha")
+
+
+def test_words_in_a_row_are_refused_before_any_task_when_the_index_does_not_keep_where_they_stand(
+    tmp_path: Path,
+) -> None:
+    uri = write_rows(tmp_path)
+    add_text_index(uri, [[0, 1, 2, 3]], with_position=False)
+    table = lw.open(uri, runner=UnusedRunner(), progress=False)
+
+    for text in (lw.Phrase("alpha beta"), lw.Boolean(must=(lw.Match("gamma"), lw.Phrase("alpha beta")))):
+        with pytest.raises(lw.InvalidRequestError, match="'texts' does not keep where words stand") as told:
+            table.search(text=text)
+        assert "with_position" in told.value.remedy
+        with pytest.raises(lw.InvalidRequestError, match="where words stand"):
+            table.hybrid_search(VECTOR, text)

@@ -131,7 +131,7 @@ def test_a_column_without_a_text_index_is_read_whole(tmp_path: Path) -> None:
     assert sorted(search.to_arrow()["text"].to_pylist()) == sorted(
         text for text in every if "alpha" in text.split()
     )
-    assert "NO_INDEX" in search.explain()
+    assert "NO_INDEX" in str(search.explain())
 
 
 def test_fast_leaves_texts_outside_the_index_out(uri: str) -> None:
@@ -165,7 +165,7 @@ def test_a_row_that_a_segment_knows_from_before_its_update_is_never_returned_for
 
     search = table.search(text="alpha", k=EVERYTHING, columns=["id"])
     assert set(search.to_arrow()["id"].to_pylist()) == right
-    assert "before their last update" in search.explain()
+    assert "before their last update" in str(search.explain())
     untouched = table.search(text="alpha", k=EVERYTHING, where="id % 5 != 0", columns=["id"]).to_arrow()
 
     assert set(untouched["id"].to_pylist()) == {id_ for id_ in right if id_ % 5}
@@ -191,7 +191,7 @@ def test_a_row_is_not_found_by_a_text_that_was_rewritten_in_place(tmp_path: Path
     search = lw.open(uri, progress=False).search(text="alpha", k=EVERYTHING, columns=["id"])
 
     assert set(search.to_arrow()["id"].to_pylist()) == right
-    assert "rewritten in place" in search.explain()
+    assert "rewritten in place" in str(search.explain())
 
 
 def test_segments_of_different_versions_are_fine_while_no_row_was_updated_between_them(
@@ -230,7 +230,7 @@ def test_hybrid_search_ranks_only_rows_that_meet_the_condition(uri: str) -> None
     )
 
     assert set(found.to_arrow()["group"].to_pylist()) == {3}
-    assert "fuse the 20 best" in found.explain()
+    assert "fuse the 20 best" in str(found.explain())
 
 
 def test_a_filter_is_not_answered_from_an_index_that_may_be_stale(tmp_path: Path) -> None:
@@ -246,4 +246,4 @@ def test_a_filter_is_not_answered_from_an_index_that_may_be_stale(tmp_path: Path
     found = search.to_arrow()["group"].to_pylist()
 
     assert set(found) == {2}
-    assert "FILTER_CHECKED" in search.explain()
+    assert "FILTER_CHECKED" in str(search.explain())

@@ -89,7 +89,8 @@ def test_no_text_of_a_call_tells_a_credential() -> None:
 
 
 def run(uri: str, text: str) -> list[dict[str, Any]]:
-    statement = read_statement(text.replace("TABLE_HERE", f"`{uri}`"))
+    place = f"`{uri}`" if "(TABLE_HERE" not in text else f"'{uri}'"
+    statement = read_statement(text.replace("TABLE_HERE", place))
     assert statement is not None
     found: list[dict[str, Any]] = run_statement(lw.open(uri, progress=False), statement).to_pylist()
     return found
@@ -142,3 +143,53 @@ def test_hostile_names_are_names_and_nothing_else(tmp_path: Path) -> None:
 
     assert made["name"] == name
     assert [row["name"] for row in run(uri, "SHOW INDEXES ON TABLE_HERE")] == [name]
+
+
+def test_lance_explain_and_explain_index_tell_of_searches_what_search_explains(uri: str) -> None:
+    add_text_index(uri, [[0, 1], [2]])
+    table = lw.open(uri, progress=False)
+    vector = [0.5] * WIDTH
+    explain = "EXPLAIN INDEX SELECT id FROM lance_vector_search(TABLE_HERE, VECTOR_HERE, k => 3, where => 'id > 4');"
+
+    told = answer_call(call("lance_explain", uri, "id > 4", vector=vector, k=3)).to_arrow()
+    words = answer_call(call("lance_explain", uri, text="alpha")).to_arrow()
+    both = answer_call(call("lance_explain", uri, vector=vector, text="alpha", analyze=True)).to_arrow()
+    plan = run(uri, explain.replace("VECTOR_HERE", f"array({', '.join(map(str, vector))})"))[0]["plan"]
+
+    search = table.search(vector, k=3, where="id > 4")
+    assert told.equals(search.explain().to_arrow())
+    assert plan == search.explain().to_text()
+    assert words["reason"].to_pylist() == both["reason"].to_pylist() == ["USED"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "nothing to explain"),
+        ({"k": 3}, "nothing to explain"),
+        ({"where": "id > 3", "k": 3}, "takes no 'k' for what lance_scan does"),
+        ({"text": "alpha", "nprobes": 3}, "takes no 'nprobes' for what lance_text_search does"),
+        ({"vector": [1.0]}, "dimensions"),
+        ({"vector": [1.0] * WIDTH, "where": "nobody = 1"}, "nobody"),
+    ],
+)
+def test_lance_explain_refuses_what_the_search_would(
+    uri: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(lw.InvalidRequestError, match=message):
+        answer_call(call("lance_explain", uri, **arguments))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "EXPLAIN INDEX SELECT * FROM lance_scan(TABLE_HERE) WHERE id = 3",
+        "EXPLAIN INDEX SELECT * FROM lance_scan(concat('a', 'b'))",
+        "EXPLAIN INDEX SELECT * FROM nobody(TABLE_HERE)",
+        "EXPLAIN INDEX SELECT * FROM lance_indexes(TABLE_HERE)",
+        "EXPLAIN INDEX SELECT * FROM lance_scan(TABLE_HERE), lance_scan(TABLE_HERE)",
+    ],
+)
+def test_explain_index_refuses_what_is_not_one_function_that_finds_rows(uri: str, statement: str) -> None:
+    with pytest.raises(lw.InvalidRequestError, match=r"one table function|finds no rows"):
+        run(uri, statement)

@@ -154,3 +154,21 @@ def test_types_spark_does_not_have_come_back_as_the_next_wider_ones(
         "_distance": "float",
     }
     assert found.collect()[0]["vector"] == [1.0, 1.0]
+
+
+def test_a_search_and_a_join_are_explained_with_what_they_took_on_the_executors(
+    session: SparkSession, uri: str
+) -> None:
+    table = lw.open(uri, spark=session, progress=False)
+    queries = session.createDataFrame(pa.table({"near": vector_rows(range(40), nulls=False)["vector"]}))
+
+    near = table.search(QUERY, k=5, columns=["id"]).explain(analyze=True)
+    joined = table.search(queries, query_column="near", k=3, columns=["id"]).explain(analyze=True)
+
+    for told, rows in ((near, 5), (joined, 120)):
+        assert next(line for line in told.indexes if line.index == "vectors").used
+        assert told.measured is not None
+        assert told.measured.rows == rows
+        assert told.measured.search_bytes > 0
+        assert told.measured.read_bytes > 0
+        assert all(task.measured is not None and task.measured.rows for task in told.tasks)

@@ -9,6 +9,7 @@ import typer
 
 from lancewright.cli import commands, maintain, upkeep
 from lancewright.cli.demo import run_demo
+from lancewright.cli.explain import explain
 from lancewright.errors import LancewrightError
 from lancewright.version import __version__
 
@@ -35,7 +36,7 @@ app.command("drop-index")(commands.drop_index)
 app.command("indexes")(commands.indexes)
 app.command("plan")(commands.plan)
 app.command("scan")(commands.scan)
-app.command("explain")(commands.explain)
+app.command("explain")(explain)
 app.command("health")(upkeep.health)
 app.command("refresh")(upkeep.refresh)
 app.command("merge")(upkeep.merge)

@@ -181,7 +181,7 @@ def scan(
     with open_table(uri, storage_option, branch, local=local, master=master, quiet=True) as table:
         found = table.scan(
             where,
-            columns=_names(columns),
+            columns=names_or_none(columns),
             limit=None if count else limit,
             version=version,
             use_indexes=use_indexes,
@@ -196,22 +196,6 @@ def scan(
             return
         arrow = found.to_arrow()
     print_result({"rows": arrow.to_pylist()}, tables.describe_rows(arrow), as_json=as_json)
-
-
-def explain(
-    uri: Uri,
-    where: Where = None,
-    columns: Columns = None,
-    analyze: Annotated[bool, typer.Option("--analyze", help="Run the query and say what it took.")] = False,
-    branch: Branch = None,
-    version: TableVersion = None,
-    storage_option: StorageOptions = None,
-    as_json: AsJson = False,
-) -> None:
-    """Say which index answers what of a filter, and why the others do not."""
-    with open_table(uri, storage_option, branch, local=True, quiet=True) as table:
-        explanation = table.scan(where, columns=_names(columns), version=version).explain(analyze=analyze)
-    typer.echo(explanation.to_json() if as_json else explanation.to_text())
 
 
 def kinds(as_json: AsJson = False) -> None:
@@ -259,7 +243,8 @@ def open_table(
         yield lw.open(uri, spark=spark, storage_options=options, branch=branch, sink=sink, progress=not quiet)
 
 
-def _names(columns: list[str] | None) -> list[str] | None:
+def names_or_none(columns: list[str] | None) -> list[str] | None:
+    """The columns named, or None for all."""
     return columns or None
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lancewright.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # Words a filter reads as something else than a name: on a column ``null`` it finds no row. Of 288 SQL words, these went
@@ -94,6 +94,23 @@ def find_column(columns: Mapping[tuple[str, ...], Column], path: str) -> Column:
         )
     usable = [column for column in columns.values() if not is_repeated(columns, column)]
     raise InvalidRequestError(f"Column {path!r} is not in the table", f"Use one of: {_listing(usable)}.")
+
+
+def refuse_doubled(names: Sequence[str], option: str) -> None:
+    """Raise when a list of columns to return names one twice."""
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise InvalidRequestError(f"{option} names {', '.join(doubled)} twice", "Name each column once.")
+
+
+def find_outside_lists(columns: Mapping[tuple[str, ...], Column], path: str) -> Column:
+    """The column of a path, of which a row has one value; raises when it lies inside a list."""
+    column = find_column(columns, path)
+    if is_repeated(columns, column):
+        raise InvalidRequestError(
+            f"Column {column.path} lies inside a list", "Ask for the list, or for a column outside of it."
+        )
+    return column
 
 
 def is_repeated(columns: Mapping[tuple[str, ...], Column], column: Column) -> bool:

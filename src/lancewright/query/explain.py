@@ -6,21 +6,23 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyroaring import FrozenBitMap
 
 from lancewright.model.coverage import GapReason, measure_coverage
 from lancewright.model.predicate import to_lance_sql
 from lancewright.query.answers import Effort
 from lancewright.query.covering import find_sources
+from lancewright.query.index_lines import IndexLine, index_table, line_of_note, render_index_lines
 from lancewright.query.notes import shorten
 from lancewright.query.plan import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import pyarrow as pa
+
     from lancewright.model.snapshot import TableSnapshot
-    from lancewright.query.plan import IndexNote, Portion, QueryPlan
+    from lancewright.query.plan import Portion, QueryPlan
     from lancewright.query.resolve import PlannedScan, ResolvedScan
     from lancewright.table.row_reader import ReadEffort
 
@@ -30,29 +32,6 @@ _GAPS = {
     GapReason.COLUMN_REWRITTEN: "whose column was rewritten since {}",
     GapReason.SEGMENT_SKIPPED: "of segments of {} that cannot be read",
 }
-_COLUMN_GAP = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexLine:
-    """One index and what it does for the query.
-
-    ``segments`` can be read, ``segments_asked`` of them may hold rows, ``segments_skipped`` are of a kind or version that is
-    not known here.
-    """
-
-    index: str
-    kind: str
-    used: bool
-    reason: str
-    condition: str
-    explanation: str
-    segments: int
-    segments_asked: int | None
-    segments_skipped: int
-    rows_estimated: int | None
-    pages_estimated: int | None
-    bytes_estimated: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,10 +88,7 @@ class Explanation:
 
     def to_arrow(self) -> pa.Table:
         """One row for each index."""
-        rows: list[dict[str, Any]] = [
-            asdict(line) for line in self.indexes
-        ]  # Any: each field has its own type
-        return pa.Table.from_pylist(rows, schema=_INDEX_SCHEMA)
+        return index_table(self.indexes)
 
     def to_pandas(self) -> Any:  # Any: a pandas frame, which has no types here
         """One row for each index, as a pandas frame."""
@@ -123,24 +99,6 @@ class Explanation:
 
     def __repr__(self) -> str:
         return self.to_text()
-
-
-_INDEX_SCHEMA = pa.schema(
-    [
-        ("index", pa.string()),
-        ("kind", pa.string()),
-        ("used", pa.bool_()),
-        ("reason", pa.string()),
-        ("condition", pa.string()),
-        ("explanation", pa.string()),
-        ("segments", pa.int64()),
-        ("segments_asked", pa.int64()),
-        ("segments_skipped", pa.int64()),
-        ("rows_estimated", pa.int64()),
-        ("pages_estimated", pa.int64()),
-        ("bytes_estimated", pa.int64()),
-    ]
-)
 
 
 def explain_plan(planned: PlannedScan) -> Explanation:
@@ -200,7 +158,7 @@ def _explain(
         rows=plan.table_rows,
         fragments=plan.table_fragments,
         where=None if plan.predicate is None else to_lance_sql(plan.predicate),
-        indexes=tuple(_line(note, failures.get(note.index)) for note in plan.notes),
+        indexes=tuple(line_of_note(note, failures.get(note.index)) for note in plan.notes),
         residual=" OR ".join(residuals) or None,
         indexed_fragments=sum(len(portion.fragments) for portion in probed),
         scanned_fragments=sum(len(portion.fragments) for portion in scanned),
@@ -219,27 +177,6 @@ def _index_only(planned: PlannedScan, portion: Portion) -> FrozenBitMap:
         return FrozenBitMap()
     sources = find_sources(planned.snapshot, portion, planned.cut.kinds[name], wanted)
     return FrozenBitMap().union(*(source.fragments for source in sources))
-
-
-def _line(note: IndexNote, failure: tuple[Reason, str] | None) -> IndexLine:
-    estimate = note.estimate
-    reason, explanation = note.reason, note.explanation
-    if failure is not None and note.used:
-        reason, explanation = failure
-    return IndexLine(
-        index=note.index,
-        kind=note.kind,
-        used=note.used and reason is note.reason,
-        reason=reason.value,
-        condition=note.condition,
-        explanation=explanation,
-        segments=note.segments,
-        segments_asked=None if estimate is None else estimate.segments,
-        segments_skipped=note.skipped,
-        rows_estimated=None if estimate is None else round(estimate.rows),
-        pages_estimated=None if estimate is None else round(estimate.pages),
-        bytes_estimated=None if estimate is None else round(estimate.index_bytes),
-    )
 
 
 def _why_scanned(snapshot: TableSnapshot, plan: QueryPlan, scanned: Sequence[Portion]) -> Iterator[str]:
@@ -273,7 +210,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
     )
     if explanation.where is not None:
         yield f"{_INDENT}where {shorten(explanation.where)}"
-    yield from _table([_cells(line) for line in explanation.indexes])
+    yield from render_index_lines(explanation.indexes)
     if explanation.residual is not None:
         yield f"{_INDENT}checked on the rows found  {shorten(explanation.residual)}"
     if explanation.index_only:
@@ -291,18 +228,6 @@ def _lines(explanation: Explanation) -> Iterator[str]:
         yield from _measured(explanation.measured)
 
 
-def _cells(line: IndexLine) -> tuple[str, ...]:
-    exactness = {Reason.USED.value: ", exact", Reason.INEXACT_PREFILTER.value: ", checked again"}
-    what = f"index {line.index} ({line.kind}{exactness.get(line.reason, '')})"
-    if not line.used:
-        condition = f"{line.condition}: " if line.condition else ""
-        return (what, f"not used  {line.reason}", f"{condition}{line.explanation}")
-    asked = "" if line.segments_asked is None else f"{line.segments_asked} of "
-    rows = "" if line.rows_estimated is None else f"~{line.rows_estimated:,} rows"
-    told = (f"segments {asked}{line.segments}", rows, line.explanation)
-    return (what, line.condition, "  ".join(filter(None, told)))
-
-
 def _measured(measured: Measured) -> Iterator[str]:
     yield (
         f"{_INDENT}indexes named {measured.named:,} rows: {measured.pages:,} pages, {measured.index_requests:,} reads, "
@@ -312,10 +237,3 @@ def _measured(measured: Measured) -> Iterator[str]:
         f"{_INDENT}{measured.tasks:,} tasks found {measured.rows:,} rows in {measured.fragments_read:,} fragments: "
         f"{measured.read_requests:,} reads, {measured.read_bytes:,} bytes, {measured.read_seconds * 1000:.1f} ms"
     )
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))] if rows else []
-    for row in rows:
-        cells = (cell.ljust(width + _COLUMN_GAP) for cell, width in zip(row, widths, strict=True))
-        yield f"{_INDENT}{''.join(cells)}".rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from lancewright.errors import LancewrightError, UnsupportedError
 from lancewright.kinds.btree.pages import LOOKUP_FILE
@@ -12,8 +13,6 @@ from lancewright.query.statistics import IndexStatistics, KeyTable, PageTable, S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
-    import pyarrow as pa
 
     from lancewright.model.index import Segment
     from lancewright.query.trust import Candidate
@@ -43,10 +42,13 @@ def read_statistics(reader: IndexReader, candidates: Iterable[Candidate]) -> Ind
 
 
 def _read_pages(reader: IndexReader, segment: Segment) -> PageTable:
-    table, metadata = reader.read_file(segment, LOOKUP_FILE)
+    """A page ends at the latest where the next begins: half of the file tells nothing that an estimate needs."""
+    table, metadata = reader.read_file(segment, LOOKUP_FILE, ["min", "null_count"])
+    low = _column(table, "min")
+    last = _column(reader.read_last_row(segment, LOOKUP_FILE, "max"), "max")
     return PageTable(
-        low=_column(table, "min"),
-        high=_column(table, "max"),
+        low=low,
+        high=pa.concat_arrays([low.slice(1), last]),
         nulls=_numbers(table, "null_count"),
         page_rows=int(metadata.get("batch_size", _PAGE_ROWS)),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyroaring import FrozenBitMap
 
 from lancewright.errors import CorruptIndexError, InvalidRequestError, UnsupportedError
-from lancewright.model.columns import find_column
+from lancewright.model.columns import find_outside_lists, refuse_doubled
 from lancewright.model.computed import base_columns, computed_columns
 from lancewright.model.index import SkipReason
 from lancewright.model.predicate import (
@@ -20,6 +20,7 @@ from lancewright.model.predicate import (
     to_lance_sql,
     to_negation_normal_form,
 )
+from lancewright.model.request import require_type
 from lancewright.query.answers import IndexSources, PortionAnswer, ask_indexes
 from lancewright.query.costs import measure_widths
 from lancewright.query.covering import Wanted, mark_covered
@@ -62,7 +63,7 @@ class ScanRequest:
     """What a caller wants: a filter, columns (None: all), at most so many rows.
 
     The filter is text or an expression, or ``bound``: a tree over this table's columns. ``order_by``: the first rows in this order,
-    for ``query.ordered``.
+    for ``query.ordered``. ``counting``: only their number is wanted, so an index may name more rows than it would pay to read.
     """
 
     where: str | Expression | None = None
@@ -71,6 +72,7 @@ class ScanRequest:
     limit: int | None = None
     order_by: tuple[OrderKey, ...] = ()
     strict: bool = False
+    counting: bool = False
     settings: ScanSettings = field(default_factory=ScanSettings)
 
     def __post_init__(self) -> None:
@@ -82,6 +84,8 @@ class ScanRequest:
         for name in self.columns or ():
             if not isinstance(name, str):
                 raise InvalidRequestError(f"columns= holds {name!r}", "Pass a list of column names.")
+        refuse_doubled(self.columns or (), "columns=")
+        require_type("strict", self.strict, bool)
         if not _is_limit(self.limit):
             raise InvalidRequestError(
                 f"limit={self.limit!r} is no number of rows", "Pass a whole number, 0 or more."
@@ -149,7 +153,7 @@ def plan_scan(table: TableRef, request: ScanRequest, parallelism: int) -> Planne
         _refuse_unreadable(snapshot, set(asked))
         _refuse_broken(statistics, pinned)
     columns = {column.path: column for column in snapshot.columns.values()}
-    widths = measure_widths(columns, asked, job.columns)
+    widths = measure_widths(columns, asked, () if request.counting else job.columns)
     plan = plan_query(
         snapshot,
         PlanInput(
@@ -226,11 +230,12 @@ def _predicate(
 
 def _job(table: TableRef, request: ScanRequest, snapshot: TableSnapshot) -> ScanJob:
     asked = tuple(snapshot.schema.names) if request.columns is None else request.columns
-    columns = [column for column in asked if column not in {ROW_ID, ROW_ADDRESS}]
+    named = (column for column in asked if column not in {ROW_ID, ROW_ADDRESS})
+    paths = dict.fromkeys(find_outside_lists(snapshot.columns, column).path for column in named)
     return ScanJob(
         table=table,
         stable_row_ids=snapshot.stable_row_ids,
-        columns=tuple(dict.fromkeys(find_column(snapshot.columns, column).path for column in columns)),
+        columns=tuple(paths),
         with_row_id=ROW_ID in asked,
         with_row_address=ROW_ADDRESS in asked,
         limit=request.limit,

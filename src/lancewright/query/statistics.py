@@ -143,17 +143,23 @@ def _pages_and_rows(table: PageTable, predicate: Predicate) -> tuple[float, floa
         case Comparison(operator=Operator.EQUAL, literal=literal):
             return _equal_pages_and_rows(table, predicate, literal)
         case _:
-            touched = float(_may_hold(table.low, table.high, predicate).sum())
+            touched = float(_touched_pages(table, predicate).sum())
             # Half of each of the two pages at the ends.
             return touched, max(0.5, touched - 1) * table.page_rows if touched else 0.0
 
 
 def _equal_pages_and_rows(table: PageTable, predicate: Predicate, literal: Literal) -> tuple[float, float]:
-    touched = _may_hold(table.low, table.high, predicate)
+    touched = _touched_pages(table, predicate)
     full = touched & _all_equal(table, literal)
     bordering = float(touched.sum() - full.sum())
     in_a_page = min(_ROWS_OF_A_VALUE_IN_A_PAGE, table.page_rows)
     return float(touched.sum()), float(full.sum()) * table.page_rows + bordering * in_a_page
+
+
+def _touched_pages(table: PageTable, predicate: Predicate) -> Mask:
+    """A page without a smallest and a largest value holds NULLs alone, for which no comparison is TRUE."""
+    only_nulls: Mask = pc.and_(table.low.is_null(), table.high.is_null()).to_numpy(zero_copy_only=False)
+    return _may_hold(table.low, table.high, predicate) & ~only_nulls
 
 
 def _equal(predicate: Comparison | InList, literal: Literal) -> Comparison:

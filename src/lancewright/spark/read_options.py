@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lancewright.errors import InvalidRequestError
+from lancewright.model.columns import refuse_doubled
 from lancewright.table.location import table_ref
 
 if TYPE_CHECKING:
@@ -80,9 +81,7 @@ def parse_options(options: Mapping[str, str], storage_options: Mapping[str, str]
 def parse_columns(text: str) -> tuple[str, ...]:
     """Column paths from a list: ``id, user.age, `odd, name` ``, or a JSON array of them."""
     names = _json_names(text) if text.lstrip().startswith("[") else _listed_names(text)
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InvalidRequestError(f"columns names {', '.join(doubled)} twice", "Name each column once.")
+    refuse_doubled(names, "columns")
     return names
 
 

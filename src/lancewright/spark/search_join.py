@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lancewright.query.search.join import JoinCell, cut_queries, merge_cells, search_cell
+from lancewright.query.search.join import JoinCell, cut_queries, measure_cells, merge_cells, search_cell
 from lancewright.spark.arrow_types import spark_arrow_schema, to_spark_form, to_spark_schema
 from lancewright.spark.worker_process import freeze_imports
 from lancewright.table.opening import open_dataset
@@ -42,13 +42,23 @@ _ANSWER_ROWS_MAX = 8_192
 def join_frame(queries: DataFrame, job: JoinJob, answer: pa.Schema, parallelism: int) -> DataFrame:
     """The whole join as one lazy frame. ``answer`` is the schema of what it returns, in Arrow's types."""
     target = spark_arrow_schema(answer)
+    whole = _found_cells(queries, job, parallelism)
+    return whole.mapInArrow(partial(run_merges, job, target), to_spark_schema(target))
+
+
+def measure_join(queries: DataFrame, job: JoinJob, parallelism: int) -> list[str]:
+    """Run the whole join, keep no row, and say of each batch of queries what it took, as JSON."""
+    whole = _found_cells(queries, job, parallelism)
+    return [row[0] for row in whole.mapInArrow(partial(run_measures, job), "told string").collect()]
+
+
+def _found_cells(queries: DataFrame, job: JoinJob, parallelism: int) -> DataFrame:
     parts = max(1, len(job.parts))
     lanes = max(1, parallelism // parts)
     cells = queries.mapInArrow(partial(run_cuts, job, lanes, parallelism), _CELL_SCHEMA)
     found = cells.repartitionById(parts * lanes, "lane").mapInArrow(partial(run_searches, job), _CELL_SCHEMA)
     # Sorted by Spark, which spills: the cells of one batch come one after the other, and no others have to be held.
-    whole = found.repartitionById(parallelism, "goal").sortWithinPartitions("batch")
-    return whole.mapInArrow(partial(run_merges, job, target), to_spark_schema(target))
+    return found.repartitionById(parallelism, "goal").sortWithinPartitions("batch")
 
 
 def run_cuts(
@@ -86,6 +96,15 @@ def run_merges(
     for _, together in groupby(cells, key=lambda cell: cell.batch):
         answer = to_spark_form(merge_cells(dataset, job, list(together)))
         yield from answer.cast(target).to_batches(max_chunksize=_ANSWER_ROWS_MAX)
+
+
+def run_measures(job: JoinJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Run on an executor: what the answer of each batch took."""
+    freeze_imports()
+    dataset = open_dataset(job.settings.table)
+    cells = (cell for _, _, cell in _cells(batches))
+    for _, together in groupby(cells, key=lambda cell: cell.batch):
+        yield pa.RecordBatch.from_pydict({"told": [measure_cells(dataset, job, list(together))]})
 
 
 def _check_version(job: JoinJob) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from lancewright.api import open as open_table
 from lancewright.errors import InvalidRequestError
+from lancewright.query.search.search import Search
 from lancewright.report.rows import index_rows
+from lancewright.scans import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,6 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from lancewright.api import Table
+    from lancewright.query.explain import Explanation
+    from lancewright.query.search.explanation import SearchExplanation
+
+
+Explained: TypeAlias = "Explanation | SearchExplanation"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +152,33 @@ def _indexes(table: Table, arguments: dict[str, Any]) -> Answer:
     return KnownRows(rows=index_rows([(one.state, one.coverage) for one in listed]))
 
 
+def explain_call(call: FunctionCall, *, analyze: bool = False, session: Any = None) -> Explained:
+    """How the rows of a scan or of a search are found. Any: a classic or a Connect session."""
+    answer = answer_call(call, session)
+    if not isinstance(answer, Scan | Search):
+        raise InvalidRequestError(
+            f"{call.function} finds no rows through an index", "Explain a scan or a search."
+        )
+    return answer.explain(analyze=analyze)
+
+
 def _explain(table: Table, arguments: dict[str, Any]) -> Answer:
-    analyze = arguments.pop("analyze", False)
-    return KnownRows(rows=table.scan(**arguments).explain(analyze=analyze is True).to_arrow())
+    analyze = arguments.pop("analyze", False) is True
+    name = _EXPLAINED["vector" in arguments, "text" in arguments]
+    if name == "lance_scan" and "where" not in arguments:
+        raise InvalidRequestError(
+            "lance_explain is given nothing to explain", "Give it where, vector or text, or several of them."
+        )
+    explained = _FUNCTIONS[name]
+    for argument in arguments:
+        if argument not in explained.names:
+            raise InvalidRequestError(
+                f"lance_explain takes no {argument!r} for what {name} does",
+                f"It takes: {', '.join(explained.names)}.",
+            )
+    answer = explained.answer(table, arguments)
+    told: Explained = answer.explain(analyze=analyze)
+    return KnownRows(rows=told.to_arrow())
 
 
 def _query(text: object) -> dict[str, Any]:  # Any: the words of a kind
@@ -162,6 +193,13 @@ def _query(text: object) -> dict[str, Any]:  # Any: the words of a kind
 
 
 _QUERY_EXAMPLE = """Write it as '{"near": [4.9, 52.37]}'."""
+# Whether a vector is searched for, and whether a text: the function whose rows are explained.
+_EXPLAINED = {
+    (False, False): "lance_scan",
+    (True, False): "lance_vector_search",
+    (False, True): "lance_text_search",
+    (True, True): "lance_hybrid_search",
+}
 _FOUND = ("columns", "where")
 _READ = ("fast", "strict", "version")
 _FUNCTIONS = {
@@ -197,7 +235,14 @@ _FUNCTIONS = {
         answer=lambda table, arguments: table.search(query=_query(arguments.pop("query")), **arguments),
     ),
     "lance_indexes": TableFunction(needed=(), options=("version",), answer=_indexes),
-    "lance_explain": TableFunction(
-        needed=("where",), options=("columns", "analyze", "version", "tag"), answer=_explain
-    ),
 }
+_OF_SEARCHES = dict.fromkeys(
+    name
+    for function in ("lance_vector_search", "lance_text_search", "lance_hybrid_search")
+    for name in (*_FUNCTIONS[function].needed, *_FUNCTIONS[function].options)
+)
+_FUNCTIONS["lance_explain"] = TableFunction(
+    needed=(),
+    options=tuple(dict.fromkeys(("where", "columns", "analyze", "version", "tag", *_OF_SEARCHES))),
+    answer=_explain,
+)

@@ -12,6 +12,7 @@ from lancewright.model.request import IndexRequest
 from lancewright.model.sql.statements import (
     CreateIndex,
     DropIndex,
+    ExplainCall,
     ExplainIndex,
     ShowIndexes,
     Statement,
@@ -20,7 +21,7 @@ from lancewright.model.sql.statements import (
 from lancewright.model.sql.table_uses import FoundUses, TableUse, find_uses, replace_uses
 from lancewright.report.rows import created_rows, dropped_rows, index_rows
 from lancewright.spark.frames import SparkFrames
-from lancewright.sql.functions import FunctionCall, KnownRows, answer_call, list_functions
+from lancewright.sql.functions import FunctionCall, KnownRows, answer_call, explain_call, list_functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +48,8 @@ def sql(
         raise InvalidRequestError(f"The statement is a {type(query).__name__}", "Pass SQL as text.")
     options = dict(storage_options or {})
     statement = read_statement(query, args)
+    if isinstance(statement, ExplainCall):
+        return SparkFrames(spark).make_frame(explain_text(statement, args, options))
     if statement is not None:
         table = open_table(statement.table, spark=spark, storage_options=options, progress=False)
         return SparkFrames(spark).make_frame(run_statement(table, statement))
@@ -54,6 +57,29 @@ def sql(
     if not found.uses:
         return spark.sql(query, args=_as_given(args), **frames)
     return _run_query(spark, query, args, found, options, frames)
+
+
+def explain_text(
+    statement: ExplainCall,
+    args: Mapping[str, Any] | Sequence[Any] | None,  # Any: values of SQL
+    storage_options: Mapping[str, str],
+) -> pa.Table:
+    """How the rows of the function in a statement are found, as text."""
+    functions = list_functions()
+    uses = find_uses(statement.call, functions, args).uses
+    end = uses[0].end if uses and uses[0].start == 0 else 0
+    if not uses or not end or statement.call[end:].strip(" \t\r\n;"):
+        raise InvalidRequestError(
+            "EXPLAIN INDEX explains one table function with constants, and nothing that follows it",
+            f"Call one of {', '.join(functions)}; a condition is its argument where =>.",
+        )
+    call = FunctionCall(
+        function=uses[0].function or "lance_scan",
+        positional=uses[0].positional,
+        named=uses[0].named,
+        storage_options=storage_options,
+    )
+    return pa.table({"plan": [explain_call(call).to_text()]})
 
 
 def run_statement(table: Table, statement: Statement) -> pa.Table:
@@ -73,6 +99,8 @@ def run_statement(table: Table, statement: Statement) -> pa.Table:
             return index_rows([(one.state, one.coverage) for one in table.indexes()])
         case ExplainIndex(where=where):
             return pa.table({"plan": [table.scan(where).explain().to_text()]})
+        case ExplainCall():
+            return explain_text(statement, None, {})
 
 
 def _request(statement: CreateIndex) -> IndexRequest:

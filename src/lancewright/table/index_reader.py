@@ -20,7 +20,7 @@ from lancewright.table.lance_compat import translating
 from lancewright.table.opening import open_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -145,29 +145,50 @@ class IndexReader:
         self, segment: Segment, name: str, columns: Iterable[str] | None = None
     ) -> tuple[pa.Table, dict[str, str]]:
         """A small file of a segment as a table, with the file's metadata. Kept for the next query: such files never change."""
+        return self._read(segment, name, None if columns is None else tuple(columns), last=False)
+
+    def read_last_row(self, segment: Segment, name: str, column: str) -> pa.Table:
+        """One column of the last row of a small file, without what stands before it; no row when there is none. Kept too."""
+        return self._read(segment, name, (column,), last=True)[0]
+
+    def _read(
+        self, segment: Segment, name: str, columns: tuple[str, ...] | None, *, last: bool
+    ) -> tuple[pa.Table, dict[str, str]]:
         if segment.base_id is not None:
             raise UnsupportedError(
                 f"Segment {segment.uuid} lies with another table",
                 "Its statistics are not read; nothing is to be done.",
             )
         path = f"_indices/{segment.uuid}/{name}"
-        key = (self._table.name, path, None if columns is None else tuple(columns))
+        key = (self._table.name, path, columns, last)
         known = _kept.get(key)
         if known is not None:
             return known
         with translating(self._table, f"read {path} of"):
             reader = self._files().open_reader(path, columns=None if columns is None else list(columns))
             metadata = reader.metadata().schema.metadata or {}
-            table = reader.read_all().to_table()
-        self.root_bytes += sum(file.size_bytes for file in segment.files or () if file.path == name)
-        found = (table, {word.decode(): value.decode(errors="replace") for word, value in metadata.items()})
-        _kept.keep(key, found, table.nbytes)
-        return found
+            rows = reader.metadata().num_rows
+            found = reader.take_rows([rows - 1]) if last and rows else reader.read_all()
+            table = found.to_table()
+            self.root_bytes += table.nbytes if last else _size_of(reader, columns)
+        answer = (table, {word.decode(): value.decode(errors="replace") for word, value in metadata.items()})
+        _kept.keep(key, answer, table.nbytes)
+        return answer
 
     def _files(self) -> Any:  # Any: pylance's file session is untyped
         if self._session is None:
             self._session = self._dataset.new_file_session()
         return self._session
+
+
+def _size_of(reader: Any, columns: Collection[str] | None) -> int:  # Any: pylance's reader is untyped
+    """The bytes of the columns that are read, and of what the file says of itself."""
+    told = reader.metadata()
+    sizes = [column.size_bytes for column in reader.file_statistics().columns]
+    names = told.schema.names
+    if columns is not None and len(names) == len(sizes):
+        sizes = [size for name, size in zip(names, sizes, strict=True) if name in columns]
+    return int(sum(sizes) + told.num_column_metadata_bytes + told.num_global_buffer_bytes)
 
 
 def _require_index_only(plan: str, indexes: frozenset[str]) -> None:

@@ -35,6 +35,16 @@ class TokenReader:
         """The next token."""
         return self._tokens[self.place] if self.place < len(self._tokens) else None
 
+    def calls_function(self) -> bool:
+        """True when a word and an opening bracket are next."""
+        following = self._tokens[self.place + 1] if self.place + 1 < len(self._tokens) else None
+        return (
+            self.token is not None
+            and self.token.kind is TokenKind.WORD
+            and following is not None
+            and following.is_symbol("(")
+        )
+
     def take_word(self, *words: str) -> bool:
         """Step over a word if it is one of these."""
         found = self.token is not None and self.token.is_word(*words)

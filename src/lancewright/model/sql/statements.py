@@ -4,6 +4,7 @@
     DROP INDEX [IF EXISTS] name ON table
     SHOW INDEXES ON table
     EXPLAIN INDEX SELECT … FROM table [WHERE condition]      or      EXPLAIN INDEX ON table [WHERE condition]
+    EXPLAIN INDEX SELECT … FROM function(table, …)
 
 A table is a place in backticks or quotes, alone or after ``lance.``. Names that are not quoted are those of Spark's catalog.
 """
@@ -68,7 +69,14 @@ class ExplainIndex:
     where: str | None
 
 
-Statement: TypeAlias = CreateIndex | DropIndex | ShowIndexes | ExplainIndex
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainCall:
+    """Say how the rows of a table function are found; ``call`` is its text."""
+
+    call: str
+
+
+Statement: TypeAlias = CreateIndex | DropIndex | ShowIndexes | ExplainIndex | ExplainCall
 
 
 def read_statement(text: str, bound: Bound = None) -> Statement | None:
@@ -194,12 +202,15 @@ def _read_show(reader: TokenReader) -> ShowIndexes | None:
     return ShowIndexes(table=table)
 
 
-def _read_explain(text: str, reader: TokenReader) -> ExplainIndex:
+def _read_explain(text: str, reader: TokenReader) -> ExplainIndex | ExplainCall:
     if reader.take_word("SELECT"):
         while not reader.take_word("FROM"):
             if reader.token is None:
                 raise reader.unexpected("FROM")
             reader.place += 1
+        start = reader.token
+        if start is not None and reader.calls_function():
+            return ExplainCall(call=text[start.start :])
     else:
         reader.need_word("ON", "SELECT")
     table = _need_table(reader)

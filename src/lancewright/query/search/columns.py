@@ -10,7 +10,7 @@ import pyarrow as pa
 from lancewright.errors import InvalidRequestError, UnsupportedError
 from lancewright.kinds.lance_native.column_types import is_multivector, is_text, storage_type, vector_type
 from lancewright.kinds.lance_native.vector import default_metric
-from lancewright.model.columns import find_column, is_repeated
+from lancewright.model.columns import find_column, find_outside_lists, is_repeated
 from lancewright.query.search.request import MORE_METRICS
 
 if TYPE_CHECKING:
@@ -129,11 +129,7 @@ def find_outputs(snapshot: TableSnapshot, names: tuple[str, ...] | None) -> tupl
     for name in names:
         if name in _ALWAYS_KNOWN:
             continue
-        column = find_column(snapshot.columns, name)
-        if is_repeated(snapshot.columns, column):
-            raise InvalidRequestError(
-                f"Column {column.path} lies inside a list", "Ask for the list, or for a column outside of it."
-            )
+        find_outside_lists(snapshot.columns, name)
     return names
 
 

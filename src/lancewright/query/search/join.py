@@ -7,7 +7,9 @@ is one batch: a thousand queries, ``k`` rows for each, and the columns of those 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+import json
+import time
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from lancewright.query.search.tasks import VECTORS_PER_TASK
 from lancewright.query.search.top_k import keep_best
 from lancewright.query.search.vector_worker import VectorSettings, VectorWork, search_open_part
 from lancewright.table.lance_compat import translating
+from lancewright.table.row_reader import ReadEffort
 from lancewright.table.row_taker import take_columns
 from lancewright.table.vector_search import DISTANCE, NEAREST_SCHEMA, RowFilter
 from lancewright.version import __version__
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 # The part that carries the queries' own columns past the search.
 QUERIES = -1
+# Where what a search took travels beside the rows it found.
+_TOLD = b"told"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +84,7 @@ def cut_queries(job: JoinJob, queries: pa.RecordBatch, place: tuple[int, int]) -
         if not len(rows):
             continue
         vectors = pa.py_buffer(fit_vectors(job.column, read_matrix(rows.column(job.query_column))).tobytes())
-        content = _write([rows])
+        content = _write([rows], rows.schema)
         name = hashlib.blake2b(f"{place}-{first}".encode(), digest_size=16)
         name.update(content)
         batch = name.digest()
@@ -103,7 +108,9 @@ def search_cell(dataset: Any, job: JoinJob, cell: JoinCell) -> JoinCell:  # Any:
             raise CorruptIndexError(
                 f"Segment {note.subject} cannot be read: {note.explanation}", "Rebuild the index."
             )
-    return replace(cell, content=_write(found.rows.to_batches()))
+    told = json.dumps({"effort": asdict(found.effort), "notes": [asdict(note) for note in found.notes]})
+    rows = found.rows.combine_chunks().replace_schema_metadata({_TOLD: told})
+    return replace(cell, content=_write(rows.to_batches(), rows.schema))
 
 
 def merge_cells(dataset: Any, job: JoinJob, cells: list[JoinCell]) -> pa.Table:  # Any: as above
@@ -117,6 +124,26 @@ def merge_cells(dataset: Any, job: JoinJob, cells: list[JoinCell]) -> pa.Table: 
     return attach_queries(
         dataset, job, queries, keep_best(rows, DISTANCE, job.settings.options.k, descending=False)
     )
+
+
+def measure_cells(dataset: Any, job: JoinJob, cells: list[JoinCell]) -> str:  # Any: as above
+    """What the answer of one batch took, as JSON: of each part, and of reading the columns of its rows."""
+    started = time.perf_counter()
+    dataset.io_stats_incremental()
+    rows = len(merge_cells(dataset, job, cells))
+    io = dataset.io_stats_incremental()
+    parts = {
+        cell.part: json.loads((_read(cell.content).schema.metadata or {})[_TOLD])
+        for cell in cells
+        if cell.part != QUERIES
+    }
+    read = ReadEffort(
+        rows=rows,
+        read_requests=io.read_iops,
+        read_bytes=io.read_bytes,
+        seconds=time.perf_counter() - started,
+    )
+    return json.dumps({"parts": parts, "read": asdict(read)})
 
 
 def attach_queries(
@@ -157,9 +184,9 @@ def _width(column: Column) -> int:
     return int(column.type.list_size)
 
 
-def _write(batches: list[pa.RecordBatch]) -> pa.Buffer:
+def _write(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Buffer:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema if batches else NEAREST_SCHEMA) as writer:
+    with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
     return sink.getvalue()

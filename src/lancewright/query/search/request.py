@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lancewright.errors import InvalidRequestError
+from lancewright.model.columns import refuse_doubled
+from lancewright.model.request import require_type
 from lancewright.model.text_query import Match, Phrase, TextQuery, is_text_query
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lancewright.model.row_set import RowSet
+    from lancewright.query.prefilter import AnsweredFilter
 
 METRICS = ("l2", "cosine", "dot", "hamming")
 # What Lance does not measure by; an index of kind hnsw may.
@@ -52,6 +55,7 @@ class Scope:
     """Where a search looks: which column, which index, which rows.
 
     ``fast`` leaves rows without an index out; ``strict`` refuses to answer around a damaged index; ``index`` names the one to use.
+    ``filter`` is how the prefilter came about, for who asks for an explanation.
     """
 
     column: str | None = None
@@ -60,12 +64,15 @@ class Scope:
     fast: bool = False
     strict: bool = False
     use_index: bool = True
+    filter: AnsweredFilter | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""
         for name in ("column", "index"):
             if not isinstance(getattr(self, name), str | None):
                 raise InvalidRequestError(f"{name}={getattr(self, name)!r} is no name", "Pass a str.")
+        for name in ("fast", "strict", "use_index"):
+            require_type(name, getattr(self, name), bool)
         if self.fast and not self.use_index:
             raise InvalidRequestError(
                 "fast=True searches indexed rows only, use_index=False none of them", "Pass one of them."
@@ -151,6 +158,11 @@ class HybridRequest:
 SearchRequest: TypeAlias = VectorRequest | TextRequest | HybridRequest
 
 
+def scope_of(request: SearchRequest) -> Scope:
+    """Where a request looks; of one that ranks twice, where its vector does. Both have one filter."""
+    return request.vector.scope if isinstance(request, HybridRequest) else request.scope
+
+
 def read_vectors(vector: object) -> tuple[NDArray[Any], bool]:  # Any: see VectorRequest
     """What a caller passed as ``vector`` as a matrix, one row per query, and whether it was a batch."""
     try:
@@ -220,9 +232,7 @@ def columns_of(value: object) -> tuple[str, ...] | None:
     if isinstance(value, str) or not _is_names(value):
         raise InvalidRequestError(f"columns={value!r} is no list of names", "Pass a list of column names.")
     names: Sequence[str] = tuple(value)  # type: ignore[arg-type] # _is_names has looked
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
-        raise InvalidRequestError(f"columns= names {doubled} twice", "Name each column once.")
+    refuse_doubled(names, "columns=")
     return tuple(names)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,12 +21,13 @@ from lancewright.query.search.vector_planner import rescore
 from lancewright.runtime.runner import ignore_outcome, run_tasks
 from lancewright.table.lance_compat import translating
 from lancewright.table.opening import open_dataset
+from lancewright.table.row_reader import ReadEffort
 from lancewright.table.row_taker import take_columns
 from lancewright.table.text_search import SCORE
 from lancewright.table.vector_search import DISTANCE, NEAREST_SCHEMA
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from lancewright.runtime.runner import Runner
     from lancewright.runtime.task import Task
     from lancewright.table.location import TableRef
+    from lancewright.table.metering import SearchEffort
 
 QUERY_INDEX = "query_index"
 _FOUND_TYPES = {
@@ -51,10 +54,14 @@ _RANKS = {VectorPlan: (DISTANCE,), TextPlan: (SCORE,), HybridPlan: (RELEVANCE, D
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Hits:
-    """The rows a search found, best first, by id and address with what ranks them; and what happened on the way."""
+    """The rows a search found, best first, by id and address with what ranks them; and what happened on the way.
+
+    ``efforts``: what each task took, by its id; a task that had to run again counts with both runs.
+    """
 
     rows: pa.Table
     notes: tuple[SearchNote, ...] = ()
+    efforts: Mapping[str, SearchEffort] = field(default_factory=dict)
 
 
 def find_hits(table: TableRef, plan: SearchPlan, request: SearchRequest, runner: Runner) -> Hits:
@@ -64,25 +71,27 @@ def find_hits(table: TableRef, plan: SearchPlan, request: SearchRequest, runner:
     if tasks:
         done = run_tasks(runner, search_job(table, plan), tasks, ignore_outcome)
         found = {id_: outcome.result for id_, outcome in done.items()}
+    efforts = {id_: one.effort for id_, one in found.items()}
     notes = tuple(dict.fromkeys(note for _, one in sorted(found.items()) for note in one.notes))
     _refuse_damaged(plan, notes)
     exact = _rescored_after(plan, notes)
     if exact is not None:
         # An exact search stood in for a segment: the estimates of the others do not rank beside it.
-        return find_hits(table, exact, request, runner)
+        again = find_hits(table, exact, request, runner)
+        return replace(again, efforts=_together(efforts, again.efforts))
     match plan, request:
         case HybridPlan(), HybridRequest():
             near = _rank_near(plan.vector, _of(found, VECTOR_PART))
             texts = Texts(table=table, plan=plan.text, request=request.text, runner=runner)
             matched = rank_texts(texts, _of(found, TEXT_PART), notes)
             rows = fuse_ranks(near, matched.rows, plan.k, plan.rank_constant)
-            return Hits(rows=rows, notes=matched.notes)
+            return Hits(rows=rows, notes=matched.notes, efforts=_together(efforts, matched.efforts))
         case TextPlan(), TextRequest():
             texts = Texts(table=table, plan=plan, request=request, runner=runner)
             ranked = rank_texts(texts, found.values(), notes)
-            return Hits(rows=ranked.rows, notes=ranked.notes)
+            return Hits(rows=ranked.rows, notes=ranked.notes, efforts=_together(efforts, ranked.efforts))
         case VectorPlan(), _:
-            return Hits(rows=_rank_near(plan, found.values()), notes=notes)
+            return Hits(rows=_rank_near(plan, found.values()), notes=notes, efforts=efforts)
     raise AssertionError("a plan is made from its request")
 
 
@@ -101,6 +110,27 @@ def read_answer(
         answer[name] = hits[name] if name in hits.schema.names else next(read)
     answer |= {name: hits[name] for name in _RANKS[type(plan)] if name not in answer}
     return pa.table(answer)
+
+
+def measure_answer(
+    table: TableRef, snapshot: TableSnapshot, hits: pa.Table, names: tuple[str, ...]
+) -> ReadEffort:
+    """What reading the columns of the hits takes; the values are not kept."""
+    started = time.perf_counter()
+    columns = read_outputs(snapshot, names)
+    pinned = table.pinned(snapshot.version)
+    with translating(pinned, "read the rows found in"):
+        dataset = open_dataset(pinned)
+        dataset.io_stats_incremental()
+        if columns:
+            take_columns(dataset, hits["_rowid"].to_numpy(), columns)
+        io = dataset.io_stats_incremental()
+    return ReadEffort(
+        rows=len(hits),
+        read_requests=io.read_iops,
+        read_bytes=io.read_bytes,
+        seconds=time.perf_counter() - started,
+    )
 
 
 def answer_schema(snapshot: TableSnapshot, request: SearchRequest, names: tuple[str, ...]) -> pa.Schema:
@@ -135,6 +165,15 @@ def _tasks(table: TableRef, plan: SearchPlan, request: SearchRequest) -> Iterabl
 
 def _of(found: dict[str, Found], part: str) -> Iterable[Found]:
     return [one for id_, one in found.items() if id_.startswith(part)]
+
+
+def _together(
+    first: Mapping[str, SearchEffort], second: Mapping[str, SearchEffort]
+) -> dict[str, SearchEffort]:
+    both = dict(first)
+    for id_, effort in second.items():
+        both[id_] = both[id_] + effort if id_ in both else effort
+    return both
 
 
 def _rank_near(plan: VectorPlan, found: Iterable[Found]) -> pa.Table:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lancewright.errors import InvalidRequestError
 from lancewright.query.search.columns import find_outputs
-from lancewright.query.search.describe import render_plan
+from lancewright.query.search.explain import Run, SearchFacts, explain_search
+from lancewright.query.search.partitions import count_partitions
 from lancewright.query.search.planner import plan_search
-from lancewright.query.search.request import HybridRequest, VectorRequest
-from lancewright.query.search.run import answer_schema, find_hits, query_vectors, read_answer
+from lancewright.query.search.positions import check_positions
+from lancewright.query.search.request import HybridRequest, VectorRequest, scope_of
+from lancewright.query.search.run import answer_schema, find_hits, measure_answer, query_vectors, read_answer
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
     from lancewright.model.snapshot import TableSnapshot
+    from lancewright.query.search.explanation import SearchExplanation
     from lancewright.query.search.notes import SearchNote
     from lancewright.query.search.plan import SearchPlan
     from lancewright.query.search.request import SearchRequest
@@ -47,8 +50,11 @@ class Search(ABC):
         """The rows as a frame of the session the table was opened with."""
 
     @abstractmethod
-    def explain(self) -> str:
-        """What is searched how, with the reason of every choice; after a run also what went otherwise."""
+    def explain(self, *, analyze: bool = False) -> SearchExplanation:
+        """Say which index ranks and which helps the filter, and why the others do not; after a run also what went otherwise.
+
+        ``analyze`` runs the search, keeps no row, and says what it took.
+        """
 
     def to_pandas(self) -> pd.DataFrame:
         """Run the search and return the rows for pandas."""
@@ -87,9 +93,22 @@ class RankedSearch(Search):
         """How the search is carried out."""
         return plan_search(self.snapshot, self.request, self.runner.parallelism)
 
-    def explain(self) -> str:
-        """The plan in words, with the reason of every choice; after a run also what went otherwise."""
-        return render_plan(self.plan(), tuple(self._happened))
+    def explain(self, *, analyze: bool = False) -> SearchExplanation:
+        """The plan, with the reason of every choice; after a run also what went otherwise, with ``analyze`` what it took."""
+        plan = self.plan()
+        facts = SearchFacts(
+            scope=scope_of(self.request),
+            queries=len(self.request.vectors) if isinstance(self.request, VectorRequest) else 1,
+            partitions=count_partitions(self.table, plan),
+            happened=tuple(self._happened),
+        )
+        return explain_search(plan, replace(facts, run=self._measure(plan)) if analyze else facts)
+
+    def _measure(self, plan: SearchPlan) -> Run:
+        hits = find_hits(self.table, plan, self.request, self.runner)
+        self._happened[:] = hits.notes
+        read = measure_answer(self.table, self.snapshot, hits.rows, self.columns)
+        return Run(happened=hits.notes, efforts=hits.efforts, read=read)
 
     def __repr__(self) -> str:
         """Show what is searched."""
@@ -105,7 +124,8 @@ def prepare_search(
     frames: Frames | None = None,
 ) -> RankedSearch:
     """Check everything that can be checked without a task, so that a wrong request starts none."""
-    plan_search(snapshot, request, 1)
+    plan = plan_search(snapshot, request, 1)
+    check_positions(table, plan)
     vector = request.vector if isinstance(request, HybridRequest) else request
     if isinstance(vector, VectorRequest):
         query_vectors(snapshot, vector)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from lancewright.table.segment_reader import SegmentReader
 from lancewright.table.text_search import MATCHED_SCHEMA, SCORE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from lancewright.model.index import IndexState
     from lancewright.query.search.plan import TextPlan
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lancewright.query.search.vector_worker import Found
     from lancewright.runtime.runner import Runner
     from lancewright.table.location import TableRef
+    from lancewright.table.metering import SearchEffort
 
 # One task reads and indexes them: some minutes.
 WHOLE_ROWS_MAX = 5_000_000
@@ -57,10 +58,11 @@ class Texts:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranked:
-    """The rows, best first, and what happened on the way."""
+    """The rows, best first, what happened on the way, and what a search anew took."""
 
     rows: pa.Table
     notes: tuple[SearchNote, ...]
+    efforts: Mapping[str, SearchEffort] = field(default_factory=dict)
 
 
 def rank_texts(texts: Texts, found: Iterable[Found], notes: tuple[SearchNote, ...]) -> Ranked:
@@ -74,10 +76,10 @@ def rank_texts(texts: Texts, found: Iterable[Found], notes: tuple[SearchNote, ..
         return Ranked(rows=best, notes=notes)
     words = f"{why}; its texts were read and indexed anew for this search, rebuild it"
     note = SearchNote(reason=SearchReason.READ_WHOLE, subject=texts.plan.index.name, explanation=words)
-    return Ranked(rows=_search_anew(texts, texts.plan.index, why), notes=(*notes, note))
+    return replace(_search_anew(texts, texts.plan.index, why), notes=(*notes, note))
 
 
-def _search_anew(texts: Texts, index: IndexState, why: str) -> pa.Table:
+def _search_anew(texts: Texts, index: IndexState, why: str) -> Ranked:
     rows = sum(texts.plan.snapshot.fragments_by_id[fragment].rows for fragment in texts.plan.fragments)
     if rows > WHOLE_ROWS_MAX:
         raise UnsupportedError(
@@ -94,7 +96,8 @@ def _search_anew(texts: Texts, index: IndexState, why: str) -> pa.Table:
             f"Index {index.name!r} cannot be read: {note.explanation}",
             "Build it again with create_index(..., replace=True).",
         )
-    return keep_best(answer.rows, SCORE, texts.plan.k, descending=True)
+    best = keep_best(answer.rows, SCORE, texts.plan.k, descending=True)
+    return Ranked(rows=best, notes=(), efforts={task.id: answer.effort})
 
 
 def _options(texts: Texts, index: IndexState, why: str) -> dict[str, Any]:  # Any: an option's value

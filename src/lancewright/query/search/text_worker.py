@@ -12,6 +12,7 @@ from lancewright.query.search.notes import SearchNote, SearchReason
 from lancewright.query.search.top_k import keep_best
 from lancewright.query.search.vector_worker import Found
 from lancewright.table.lance_compat import translate_error
+from lancewright.table.metering import MeteredDataset
 from lancewright.table.opening import open_dataset
 from lancewright.table.text_search import MATCHED_SCHEMA, SCORE, search_texts
 from lancewright.table.whole_texts import WholeTexts
@@ -63,25 +64,26 @@ def search_text_part(work: TextWork) -> Found:
 
 def _search(work: TextWork) -> Found:
     """Ask for more rows until none of the last score is missing, so that ties go to the lower row id."""
-    dataset = open_dataset(work.table)
+    dataset = MeteredDataset(open_dataset(work.table))
     if work.parameters is None:
-        return _rank(
+        rows = _rank(
             work,
             lambda limit: search_texts(dataset, work.column, work.query, limit, work.fragments, work.rows),
         )
+        return Found(rows=rows, effort=dataset.effort())
     texts = WholeTexts(dataset, work.column, work.fragments or (), work.rows, work.parameters)
     try:
-        return _rank(work, lambda limit: texts.search(work.query, limit))
+        return Found(rows=_rank(work, lambda limit: texts.search(work.query, limit)), effort=dataset.effort())
     finally:
         texts.close()
 
 
-def _rank(work: TextWork, search: Callable[[int], pa.Table]) -> Found:
+def _rank(work: TextWork, search: Callable[[int], pa.Table]) -> pa.Table:
     limit = work.k + 1
     while True:
         rows = search(limit)
         if not _cuts_through_ties(rows, work.k, limit):
-            return Found(rows=keep_best(rows, SCORE, work.k, descending=True))
+            return keep_best(rows, SCORE, work.k, descending=True)
         limit = min(limit * 4, max(_TIES_MAX, work.k + 1))
 
 

@@ -6,7 +6,7 @@ Memory: a batch of Lance's scan and ``k`` rows for each vector.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from lancewright.query.search.notes import SearchNote, SearchReason
 from lancewright.query.search.plan import FragmentGroup
 from lancewright.query.search.top_k import keep_best
 from lancewright.table.lance_compat import redact_text, translating
+from lancewright.table.metering import MeteredDataset, SearchEffort
 from lancewright.table.opening import open_dataset
 from lancewright.table.vector_search import (
     DISTANCE,
@@ -58,10 +59,11 @@ class VectorWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Found:
-    """The rows one task found, best first, and what it had to do otherwise than planned."""
+    """The rows one task found, best first, what it had to do otherwise than planned, and what it took."""
 
     rows: pa.Table
     notes: tuple[SearchNote, ...] = ()
+    effort: SearchEffort = field(default_factory=SearchEffort)
 
 
 def search_vector_part(settings: VectorSettings, work: VectorWork) -> Found:
@@ -74,13 +76,15 @@ def search_open_part(
     dataset: Any, settings: VectorSettings, work: VectorWork
 ) -> Found:  # Any: pylance's dataset is untyped
     """Do one task on a dataset that is open already, for who has several."""
+    metered = MeteredDataset(dataset)
     if isinstance(work.group, FragmentGroup):
-        rows = search_fragments(dataset, settings.options, work.vectors, work.group.fragments, work.rows)
+        rows = search_fragments(metered, settings.options, work.vectors, work.group.fragments, work.rows)
         found = Found(rows=rows)
     else:
-        found = _search_group(dataset, settings, work, work.group)
+        found = _search_group(metered, settings, work, work.group)
     numbers = pc.add(found.rows["query"], pa.scalar(work.first_query, pa.int32()))
-    return replace(found, rows=found.rows.set_column(0, NEAREST_SCHEMA.field(0), numbers))
+    rows = found.rows.set_column(0, NEAREST_SCHEMA.field(0), numbers)
+    return replace(found, rows=rows, effort=metered.effort())
 
 
 def _search_group(
