@@ -100,6 +100,8 @@ def test_searches_are_explained(dataset: lance.LanceDataset, capsys: pytest.Capt
     matched = run_json(capsys, "explain", dataset.uri, *words)
     _, both, _ = run(capsys, "explain", dataset.uri, *vector, *words)
     code, _, error = run(capsys, "explain", dataset.uri, "--vector", "0.5 0.5")
+    unread, _, problem = run(capsys, "explain", dataset.uri, "--query", "near")
+    unranked, _, refused = run(capsys, "explain", dataset.uri, "--query", '{"near": [4.9, 52.37]}')
 
     assert near["measured"]["rows"] == 10
     assert near["where"] == "id < 50"
@@ -107,6 +109,10 @@ def test_searches_are_explained(dataset: lance.LanceDataset, capsys: pytest.Capt
     assert "fuse the 3 best" in both
     assert code != 0
     assert "no JSON array" in error
+    assert unread != 0
+    assert "no JSON object" in problem
+    assert unranked != 0
+    assert "ranks by near" in refused
 
 
 def test_parameters_are_read_as_json_and_reach_the_kind(

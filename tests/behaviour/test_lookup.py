@@ -105,7 +105,40 @@ def test_every_pair_of_a_key_and_an_equal_row_is_found(
     lookup = table.lookup(keys, columns=["id"])
 
     assert pairs(lookup.to_arrow()) == expected(uri, keys, on)
-    assert ("one probe each" in lookup.explain()) is (kind is not None)
+    assert ("one probe each" in lookup.explain().to_text()) is (kind is not None)
+
+
+def test_a_lookup_says_of_every_index_what_it_does_and_what_it_took(tmp_path: Path) -> None:
+    uri = write(tmp_path)
+    table = lw.open(uri, progress=False)
+    table.create_index("n", kind="key", name="keys", segments=2)
+    table.create_index("n", kind="btree", name="sorted")
+    table.create_index("t", kind="btree", name="texts")
+    lance.write_dataset(rows(np.random.default_rng(4), 1000, 60), uri, mode="append")
+    BLOCKS.clear()
+    SEGMENTS.clear()
+
+    lookup = table.lookup(pa.table({"n": [1, 2]}), columns=["id"])
+    told = lookup.explain(analyze=True)
+    none = table.lookup(pa.table({"n": pa.array([], pa.int32())}), columns=["id"]).explain(analyze=True)
+
+    assert {line.index: line.reason for line in told.indexes} == {
+        "keys": "USED",
+        "sorted": "OTHER_INDEX_CHOSEN",
+        "texts": "COLUMN_NOT_ASKED",
+    }
+    assert [(task.way, task.rows) for task in told.tasks] == [
+        ("by index", 200),
+        ("by index", 200),
+        ("scanned", 60),
+    ]
+    assert all(task.measured is not None and task.measured.read_bytes > 0 for task in told.tasks)
+    assert told.measured is not None
+    assert told.measured.rows == len(lookup.to_arrow())
+    assert {note.reason.value for note in told.notes} == {"NOT_COVERED"}
+    assert "look up 2 keys of n" in told.to_text()
+    assert none.tasks == ()
+    assert not any(line.used for line in none.indexes)
 
 
 def test_keys_are_asked_of_a_segment_in_one_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +173,13 @@ def test_rows_that_a_btree_names_are_the_only_ones_read(
 
     lookup = table.lookup(keys, columns=["id"])
 
-    assert "indexes named the" in lookup.explain()
+    told = lookup.explain(analyze=True)
+    assert "indexes named the" in told.to_text()
+    assert [(line.kind, line.used) for line in told.indexes] == [("btree", True)]
+    assert told.measured is not None
+    assert told.measured.rows == len(lookup.to_arrow())
+    assert told.measured.index_bytes > 0
+    assert {task.way for task in told.tasks} == {"by index"}
     assert pairs(lookup.to_arrow()) == expected(uri, keys, [column])
     lance.write_dataset(rows(np.random.default_rng(4), 1000, 60), uri, mode="append")
     beside = table.lookup(keys, columns=["id"])
@@ -161,7 +200,14 @@ def test_the_answer_has_the_columns_asked_for_and_is_known_before(tmp_path: Path
     assert pairs(pa.Table.from_pandas(lookup.to_pandas())) == expected(
         uri, pa.Table.from_pandas(keys), ["t", "n"]
     )
-    assert "USED                       both: key" in lookup.explain()
+    (line,) = lookup.explain().indexes
+    assert (line.index, line.kind, line.used, line.reason, line.role) == (
+        "both",
+        "key",
+        True,
+        "USED",
+        "lookup",
+    )
     assert repr(lookup).startswith("Lookup of 2 keys of t, n in")
 
 
@@ -190,7 +236,8 @@ def test_a_damaged_segment_is_scanned_around_unless_that_is_refused(tmp_path: Pa
     lookup = table.lookup(keys, columns=["id"])
 
     assert pairs(lookup.to_arrow()) == expected(uri, keys, ["n"])
-    assert "BROKEN_SEGMENT" in lookup.explain()
+    (line,) = lookup.explain().indexes
+    assert (line.reason, line.used) == ("BROKEN_SEGMENT", True)
     with pytest.raises(lw.CorruptIndexError, match="cannot be asked"):
         table.lookup(keys, columns=["id"], strict=True).to_arrow()
 

@@ -66,7 +66,11 @@ def assert_near(world: RankedWorld, search: lw.Search, k: int = 9, where: str | 
     found, expected = found_rows(search.to_arrow()), places_of(world, k, where)
     assert [id_ for id_, _ in found] == [id_ for id_, _ in expected]
     np.testing.assert_allclose([far for _, far in found], [far for _, far in expected], rtol=1e-9, atol=1e-3)
-    return search.explain()
+    return search.explain().to_text()
+
+
+def reasons(search: lw.Search) -> dict[str, str]:
+    return {line.index: line.reason for line in search.explain().indexes}
 
 
 def damage(world: RankedWorld, name: str, file: str) -> None:
@@ -81,10 +85,50 @@ def damage(world: RankedWorld, name: str, file: str) -> None:
 def test_a_place_is_searched_through_the_spatial_index_and_explain_says_so(world: RankedWorld) -> None:
     said = assert_near(world, world.table.search(near=HERE, k=9))
 
-    assert (
-        "USED                       places: spatial, 2 segments, nearest to longitude 10, latitude 50" in said
-    )
+    assert "index places (spatial)  best 9 by lon, lat  nearest to longitude 10, latitude 50" in said
+    assert "segments 2 of 2" in said
+    assert "index graph (hnsw)      not used  QUERY_NOT_ACCEPTED" in said
     assert said.count("rows by index") == 2
+
+
+def test_what_a_search_through_a_kind_took_is_told_of_each_task(world: RankedWorld) -> None:
+    lance.write_dataset(pa.table({"id": [999], "lon": [10.0], "lat": [50.0]}), world.uri, mode="append")
+    forget()
+
+    told = world.table.search(near=HERE, k=9, where="g IN (1, 2) OR id = 999").explain(analyze=True)
+
+    assert [(task.way, bool(task.segments), task.fragments > 0) for task in told.tasks] == [
+        ("by index", True, True),
+        ("by index", True, True),
+        ("exactly", False, True),
+    ]
+    assert all(task.measured is not None and task.measured.read_bytes > 0 for task in told.tasks)
+    assert told.measured is not None
+    assert told.measured.rows == 9
+    assert told.measured.tasks == 3
+    assert told.measured.search_bytes == sum(task.measured.read_bytes for task in told.tasks if task.measured)
+    assert told.where == "g IN (1, 2) OR id = 999"
+    assert {line.index: line.role for line in told.indexes} == {"places": "ranking", "graph": "ranking"}
+    assert {note.reason.value for note in told.notes} == {"NOT_COVERED", "FILTER_CHECKED"}
+    assert told.to_arrow().num_rows == 2
+
+
+def test_the_files_of_segments_count_until_they_are_at_hand(world: RankedWorld) -> None:
+    forget()
+    search = world.table.search(near=HERE, k=9, columns=["id"])
+
+    cold, warm = search.explain(analyze=True).measured, search.explain(analyze=True).measured
+
+    assert cold is not None
+    assert warm is not None
+    assert cold.search_bytes > warm.search_bytes
+
+
+def test_without_an_index_none_is_said_to_be_used(world: RankedWorld) -> None:
+    search = world.table.search(near=HERE, k=9, use_index=False)
+
+    assert reasons(search)["places"] == "DISABLED"
+    assert {task.way for task in search.explain().tasks} == {"exactly"}
 
 
 def test_the_answer_has_the_columns_asked_for_and_the_schema_is_known_before(world: RankedWorld) -> None:
@@ -114,7 +158,7 @@ def test_rows_outside_the_index_rank_beside_those_in_it_or_are_left_out(world: R
 
     assert "1 fragments with 1 rows outside the index are ranked one by one" in said
     assert 999 not in fast.to_arrow()["id"].to_pylist()
-    assert "LEFT_OUT" in fast.explain()
+    assert "LEFT_OUT" in fast.explain().to_text()
 
 
 @pytest.mark.parametrize("where", ["g = 3", "g IN (1, 2) OR id < 7", "lat > 0 AND lon > 0", "id < 0"])
@@ -139,6 +183,9 @@ def test_a_damaged_segment_is_searched_around_unless_that_is_refused(world: Rank
     said = assert_near(world, world.table.search(near=HERE, k=9))
 
     assert "BROKEN_SEGMENT" in said
+    told = world.table.search(near=HERE, k=9).explain(analyze=True)
+    places = next(line for line in told.indexes if line.index == "places")
+    assert (places.reason, places.used) == ("BROKEN_SEGMENT", True)
     with pytest.raises(lw.CorruptIndexError, match="cannot be asked"):
         world.table.search(near=HERE, k=9, strict=True).to_arrow()
 
@@ -151,7 +198,7 @@ def test_a_damaged_graph_is_searched_around_unless_that_is_refused(world: Ranked
     search = world.table.search(vector, index="graph", k=300, columns=["id"])
 
     assert search.to_arrow() == before
-    assert "BROKEN_SEGMENT" in search.explain()
+    assert "BROKEN_SEGMENT" in search.explain().to_text()
     with pytest.raises(lw.CorruptIndexError, match="cannot be asked"):
         world.table.search(vector, index="graph", k=300, strict=True).to_arrow()
 
@@ -185,7 +232,7 @@ def test_without_its_library_the_graph_is_passed_over(
     search = world.table.search(vector, index="graph", k=300, columns=["id"])
 
     assert search.to_arrow() == before
-    assert "NO_PLUGIN" in search.explain()
+    assert "NO_PLUGIN" in search.explain().to_text()
     with pytest.raises(lw.UnsupportedError, match=r"lancewright\[hnsw\]"):
         world.table.search(vector, index="graph", k=3, strict=True).to_arrow()
     with pytest.raises(lw.UnsupportedError, match=r"lancewright\[hnsw\]"):
@@ -284,9 +331,9 @@ def test_vectors_go_through_the_only_index_on_their_column_or_the_one_that_is_na
     named = table.search(query, k=7, columns=["id"], index="graph")
 
     expected = nearest_rows(uri, query, 7)
-    assert "graph: hnsw" in alone.explain()
-    assert "lance: ivf_flat" in beside.explain()
-    assert "graph: hnsw" in named.explain()
+    assert reasons(alone) == {"graph": "USED"}
+    assert reasons(beside)["lance"] == "USED"
+    assert reasons(named) == {"graph": "USED", "lance": "OTHER_INDEX_CHOSEN"}
     for search in (alone, beside, named):
         assert sorted(search.to_arrow()["_distance"].to_pylist()) == [far for _, far in expected]
 
@@ -316,7 +363,7 @@ def test_a_matrix_is_a_batch_and_every_vector_has_its_rows(tmp_path: Path) -> No
     search = table.search(queries, k=4, columns=["id"])
     found = search.to_arrow()
 
-    assert "hnsw" in search.explain()
+    assert "hnsw" in search.explain().to_text()
     assert found.schema == search.schema()
     for number, query in enumerate(queries):
         own = found.filter(pa.compute.equal(found["query_index"], number))
@@ -333,7 +380,7 @@ def test_vectors_without_a_distance_are_never_found(tmp_path: Path) -> None:
     found = table.search([1.0, 0.0], k=6, columns=["id"])
 
     assert found.to_arrow()["id"].to_pylist() == [0, 5, 3]
-    assert "USED" in found.explain()
+    assert reasons(found) == {"v_idx": "USED"}
     with pytest.raises(lw.InvalidRequestError, match="not all zero"):
         table.search([0.0, 0.0], k=6)
 
@@ -421,6 +468,21 @@ def test_sql_asks_any_index_that_ranks(world: RankedWorld) -> None:
     assert found_rows(answer_call(call).to_arrow()) == places_of(world, 5)
     with pytest.raises(lw.InvalidRequestError, match="no JSON"):
         answer_call(FunctionCall(function="lance_index_search", positional=(world.uri, "near")))
+
+
+def test_sql_explains_what_any_index_ranks(world: RankedWorld) -> None:
+    options = {"query": '{"near": [10.0, 50.0]}', "k": 5, "index": "places"}
+
+    told = answer_call(FunctionCall(function="lance_explain", positional=(world.uri,), named=options))
+
+    expected = world.table.search(near=HERE, k=5, index="places").explain().to_arrow()
+    assert told.to_arrow().equals(expected)
+    with pytest.raises(lw.InvalidRequestError, match="query beside vector or text"):
+        answer_call(
+            FunctionCall(
+                function="lance_explain", positional=(world.uri,), named={**options, "text": "alpha"}
+            )
+        )
 
 
 def test_segments_of_the_same_rows_make_the_same_graph(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def check_places(world: RankedWorld, table: lw.Table) -> None:
     found = found_rows(search.to_arrow())
 
     expected = best_rows(rows, true_metres(rows, place), k)
-    said = (world.history, place, k, where, search.explain())
+    said = (world.history, place, k, where, search.explain().to_text())
     np.testing.assert_allclose([far for _, far in found], [far for _, far in expected], rtol=1e-9, atol=1e-3)
     assert [id_ for id_, _ in found] == [id_ for id_, _ in expected], said
     unindexed = table.search(
@@ -152,4 +152,4 @@ def test_segments_that_must_know_of_each_other_are_asked_twice(tmp_path: Any, to
     assert [id_ for id_, _ in found_rows(found, "_score")] == [
         id_ for id_, _ in best_rows(rows, far, 12, descending=True)
     ]
-    assert "indexed in memory for this search" in search.explain()
+    assert "indexed in memory for this search" in search.explain().to_text()

@@ -65,7 +65,7 @@ def test_executors_find_the_places_that_this_process_finds(
     found = there.search(near=(4.9, 52.37), k=40, where=where, columns=columns)
 
     every = here.search(near=(4.9, 52.37), k=40, where=where, columns=columns, use_index=False).to_arrow()
-    assert "3 segments" in found.explain()
+    assert "segments 3 of 3" in found.explain().to_text()
     assert found.to_arrow() == every
     assert here.search(near=(4.9, 52.37), k=40, where=where, columns=columns).to_arrow() == every
     assert [row.id for row in found.to_spark().collect()] == every["id"].to_pylist()
@@ -78,7 +78,9 @@ def test_executors_walk_the_graphs_that_this_process_walks(spark: SparkSession, 
     for where in (None, "g = 3"):
         found = there.search(queries, k=10, where=where, columns=["id", "g"])
 
-        assert "graph: hnsw, 3 segments" in found.explain()
+        text = found.explain().to_text()
+        assert "index graph (hnsw)" in text
+        assert "segments 3 of 3" in text
         assert found.to_arrow() == here.search(queries, k=10, where=where, columns=["id", "g"]).to_arrow()
         assert len(found.to_arrow()) == 30
 
@@ -89,7 +91,7 @@ def test_executors_look_up_the_keys_of_a_frame(spark: SparkSession, uri: str) ->
 
     found = there.lookup(spark.createDataFrame(keys.to_pandas()), index="ids", columns=["id", "lon"])
 
-    assert "ids: key, 2 segments, one probe each" in found.explain()
+    assert "key, 2 segments, one probe each" in found.explain().to_text()
     assert found.to_arrow() == here.lookup(keys, on="id", columns=["id", "lon"], strict=True).to_arrow()
     assert sorted(row.id for row in found.to_spark().collect()) == [3, 3, 51, ROWS + 1]
 
@@ -107,7 +109,7 @@ def test_a_composite_and_a_spatial_index_prefilter_a_vector_search_exactly(
     assert isinstance(choose_prefilter(FilterRequest(table=pinned, where=where)), RowsPrefilter)
     found = table.search(query, k=12, where=where, columns=["id"], use_index=False)
 
-    assert "FILTER_ANSWERED" in found.explain()
+    assert "FILTER_ANSWERED" in found.explain().to_text()
     rows = lance.dataset(uri).to_table(filter=where, columns=["id", "vector"], with_row_id=True)
     far = (np.stack(rows["vector"].to_numpy()) ** 2).sum(axis=1)
     order = np.lexsort((rows["_rowid"].to_numpy(), far))[:12]

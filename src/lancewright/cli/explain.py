@@ -1,4 +1,4 @@
-"""The command that says how rows are found: of a filter, of a vector, of a text, or of the last two together."""
+"""The command that says how rows are found: of a filter, a vector, a text, the last two together, or what a kind ranks by."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ def explain(
         str | None, typer.Option("--vector", help="Explain a search for this vector, a JSON array.")
     ] = None,
     text: Annotated[str | None, typer.Option("--text", help="Explain a search for this text.")] = None,
+    query: Annotated[
+        str | None,
+        typer.Option("--query", help="Explain what an index of any kind ranks by this, a JSON object."),
+    ] = None,
     k: Annotated[int, typer.Option("--k", help="How many rows a search finds.")] = 10,
     vector_column: Annotated[
         str | None, typer.Option("--vector-column", help="The column of vectors, when there are several.")
@@ -56,7 +60,9 @@ def explain(
     ranked = {"vector": _vector(vector), "text": text}
     with open_table(uri, storage_option, branch, local=True, quiet=True) as table:
         found: Scan | Search
-        if vector is None and text is None:
+        if query is not None:
+            found = table.search(**asked, **ranked, query=_query(query), k=k)
+        elif vector is None and text is None:
             found = table.scan(**asked)
         else:
             found = _search(table, {**asked, **ranked, "k": k}, (vector_column, text_column))
@@ -83,4 +89,13 @@ def _vector(text: str | None) -> Any:  # Any: whatever JSON holds; the search ch
     except ValueError:
         raise InvalidRequestError(
             f"--vector {text!r} is no JSON array", "Write it as [0.1, 0.2, 0.3]."
+        ) from None
+
+
+def _query(text: str) -> Any:  # Any: as above
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise InvalidRequestError(
+            f"--query {text!r} is no JSON object", """Write it as '{"near": [4.9, 52.37]}'."""
         ) from None

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 _INDENT = "  "
 _COLUMN_GAP = 2
-FILTER, RANKING = "filter", "ranking"
+FILTER, RANKING, LOOKUP = "filter", "ranking", "lookup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexLine:
     """One index and what it does for the query.
 
-    ``role``: whether it could help the ``filter`` or the ``ranking`` of a search. ``segments`` can be read, ``segments_asked`` of them may hold rows, ``segments_skipped`` are of a kind or version that is
+    ``role``: whether it could help the ``filter`` or the ``ranking`` of a search, or look up keys. ``segments`` can be read, ``segments_asked`` of them may hold rows, ``segments_skipped`` are of a kind or version that is
     not known here.
     """
 

@@ -202,6 +202,7 @@ def _kind_scope(scope: Scope, columns: tuple[str, ...]) -> KindScope:
         fast=scope.fast,
         strict=scope.strict,
         use_index=scope.use_index,
+        filter=scope.filter,
     )
 
 

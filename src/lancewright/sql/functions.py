@@ -164,10 +164,15 @@ def explain_call(call: FunctionCall, *, analyze: bool = False, session: Any = No
 
 def _explain(table: Table, arguments: dict[str, Any]) -> Answer:
     analyze = arguments.pop("analyze", False) is True
-    name = _EXPLAINED["vector" in arguments, "text" in arguments]
+    asked = tuple(name for name in ("vector", "text", "query") if name in arguments)
+    if asked not in _EXPLAINED:
+        raise InvalidRequestError(
+            "lance_explain is given query beside vector or text", "Give it one of them."
+        )
+    name = _EXPLAINED[asked]
     if name == "lance_scan" and "where" not in arguments:
         raise InvalidRequestError(
-            "lance_explain is given nothing to explain", "Give it where, vector or text, or several of them."
+            "lance_explain is given nothing to explain", "Give it where, vector, text or query."
         )
     explained = _FUNCTIONS[name]
     for argument in arguments:
@@ -193,12 +198,13 @@ def _query(text: object) -> dict[str, Any]:  # Any: the words of a kind
 
 
 _QUERY_EXAMPLE = """Write it as '{"near": [4.9, 52.37]}'."""
-# Whether a vector is searched for, and whether a text: the function whose rows are explained.
+# Which of vector, text and query are given: the function whose rows are explained.
 _EXPLAINED = {
-    (False, False): "lance_scan",
-    (True, False): "lance_vector_search",
-    (False, True): "lance_text_search",
-    (True, True): "lance_hybrid_search",
+    (): "lance_scan",
+    ("vector",): "lance_vector_search",
+    ("text",): "lance_text_search",
+    ("vector", "text"): "lance_hybrid_search",
+    ("query",): "lance_index_search",
 }
 _FOUND = ("columns", "where")
 _READ = ("fast", "strict", "version")
@@ -238,7 +244,7 @@ _FUNCTIONS = {
 }
 _OF_SEARCHES = dict.fromkeys(
     name
-    for function in ("lance_vector_search", "lance_text_search", "lance_hybrid_search")
+    for function in ("lance_vector_search", "lance_text_search", "lance_hybrid_search", "lance_index_search")
     for name in (*_FUNCTIONS[function].needed, *_FUNCTIONS[function].options)
 )
 _FUNCTIONS["lance_explain"] = TableFunction(

@@ -63,14 +63,17 @@ def read_keys(
     *,
     with_row_ids: bool,
     rows: RowFilter | None = None,
+    dataset: Any = None,
 ) -> Iterator[KeyRows]:
     """Yield several columns batch by batch, in the order of the rows; memory is a few batches. ``rows`` are those wanted.
+
+    ``dataset`` is the table when it is open already. Any: pylance's dataset is untyped.
 
     Expressions are evaluated by Lance, as in a filter, and nowhere else (decision 0019).
     """
     if not fragments:
         return
-    dataset = open_dataset(table)
+    dataset = open_dataset(table) if dataset is None else dataset
     scanner = dataset.scanner(
         columns=_projection(columns),
         fragments=[_fragment(dataset, fragment) for fragment in fragments],

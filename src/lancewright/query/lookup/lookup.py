@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancewright.errors import CorruptIndexError, InvalidRequestError, UnsupportedError
 from lancewright.model.columns import find_column, is_repeated
+from lancewright.query.lookup.explain import explain_lookup
 from lancewright.query.lookup.matching import KeySet, fit_keys, is_comparable
 from lancewright.query.lookup.naming import name_rows
 from lancewright.query.lookup.plan import (
@@ -17,11 +18,12 @@ from lancewright.query.lookup.plan import (
     lookup_job,
     lookup_tasks,
     plan_lookup,
-    render_lookup_plan,
     restrict_lookup,
 )
 from lancewright.query.lookup.worker import KEY_INDEX, PAIRS_SCHEMA
 from lancewright.query.search.columns import find_outputs, read_outputs
+from lancewright.query.search.explain import Run
+from lancewright.query.search.run import Hits, measure_answer
 from lancewright.query.search.search import Search, make_frame
 from lancewright.runtime.runner import ignore_outcome, run_tasks
 from lancewright.table.column_reader import plain_type, plain_values
@@ -32,6 +34,7 @@ from lancewright.table.row_taker import take_columns
 if TYPE_CHECKING:
     from lancewright.model.columns import Column
     from lancewright.model.snapshot import TableSnapshot
+    from lancewright.query.search.explanation import SearchExplanation
     from lancewright.query.search.notes import SearchNote
     from lancewright.query.search.search import Frames
     from lancewright.runtime.runner import Runner
@@ -67,19 +70,7 @@ class Lookup(Search):
 
     def to_arrow(self) -> pa.Table:
         """The rows in the order of their keys, those of one key by row id; ``key_index`` is the place of the key."""
-        tasks = tuple(lookup_tasks(self.plan)) if len(self.keys) else ()
-        job = lookup_job(self.table, self.plan, self.keys, strict=self.strict)
-        done = run_tasks(self.runner, job, tasks, ignore_outcome) if tasks else {}
-        found = [done[task.id].result for task in tasks]
-        self._happened[:] = [note for one in found for note in one.notes]
-        if self.strict and self._happened:
-            raise CorruptIndexError(
-                f"A segment cannot be asked: {self._happened[0].explanation}",
-                "Build the index again with create_index(..., replace=True).",
-            )
-        pairs = pa.concat_tables([PAIRS_SCHEMA.empty_table(), *(one.rows for one in found)])
-        order = np.lexsort((pairs["_rowid"].to_numpy(), pairs[KEY_INDEX].to_numpy()))
-        return self._read(pairs.take(order))
+        return self._read(self._find().rows)
 
     def to_spark(self) -> Any:  # Any: a classic or a Connect DataFrame
         """The rows as a frame of the session the table was opened with."""
@@ -90,14 +81,39 @@ class Lookup(Search):
         nothing = [pa.nulls(0, column.type) for column in read_outputs(self.snapshot, self.columns)]
         return self._answer(PAIRS_SCHEMA.empty_table(), nothing).schema
 
-    def explain(self) -> str:
-        """Which index is asked, what is scanned and why; after a run also what went otherwise."""
-        return render_lookup_plan(self.plan, len(self.keys), tuple(self._happened))
+    def explain(self, *, analyze: bool = False) -> SearchExplanation:
+        """Which index is asked, what is scanned and why; after a run also what went otherwise, with ``analyze`` what it took."""
+        run = self._measure() if analyze else None
+        return explain_lookup(self.plan, len(self.keys), tuple(self._happened), run)
 
     def __repr__(self) -> str:
         """Show what is looked up."""
         names = ", ".join(column.path for column in self.plan.columns)
         return f"Lookup of {len(self.keys):,} keys of {names} in {self.table.name} version {self.snapshot.version}"
+
+    def _find(self) -> Hits:
+        tasks = tuple(lookup_tasks(self.plan)) if len(self.keys) else ()
+        job = lookup_job(self.table, self.plan, self.keys, strict=self.strict)
+        done = run_tasks(self.runner, job, tasks, ignore_outcome) if tasks else {}
+        found = [done[task.id].result for task in tasks]
+        self._happened[:] = dict.fromkeys(note for one in found for note in one.notes)
+        if self.strict and self._happened:
+            raise CorruptIndexError(
+                f"A segment cannot be asked: {self._happened[0].explanation}",
+                "Build the index again with create_index(..., replace=True).",
+            )
+        pairs = pa.concat_tables([PAIRS_SCHEMA.empty_table(), *(one.rows for one in found)])
+        order = np.lexsort((pairs["_rowid"].to_numpy(), pairs[KEY_INDEX].to_numpy()))
+        return Hits(
+            rows=pairs.take(order),
+            notes=tuple(self._happened),
+            efforts={task.id: one.effort for task, one in zip(tasks, found, strict=True)},
+        )
+
+    def _measure(self) -> Run:
+        hits = self._find()
+        read = measure_answer(self.table, self.snapshot, hits.rows, self.columns)
+        return Run(happened=hits.notes, efforts=hits.efforts, read=read)
 
     def _read(self, pairs: pa.Table) -> pa.Table:
         columns = read_outputs(self.snapshot, self.columns)

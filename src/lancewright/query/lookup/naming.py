@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lancewright.model.predicate import InList, Literal
-from lancewright.query.prefilter import FilterRequest, choose_prefilter
-from lancewright.query.search.request import RowsPrefilter
+from lancewright.query.prefilter import FilterRequest, answer_filter
 
 if TYPE_CHECKING:
     from lancewright.model.columns import Column
-    from lancewright.model.row_set import RowSet
     from lancewright.query.lookup.matching import KeySet
+    from lancewright.query.prefilter import AnsweredFilter
     from lancewright.table.location import TableRef
 
 # More are as many page reads, and a list of literals that Lance reads as text.
 NAMED_KEYS_MAX = 10_000
 
 
-def name_rows(table: TableRef, columns: tuple[Column, ...], keys: KeySet) -> RowSet | None:
-    """The rows with one of these keys, and no others, when indexes name them all; else None.
+def name_rows(table: TableRef, columns: tuple[Column, ...], keys: KeySet) -> AnsweredFilter | None:
+    """The rows with one of these keys, and no others, when indexes name them all, or why they do not; None when none are asked.
 
     Of whole numbers and texts. The table is pinned to a version.
     """
@@ -32,5 +31,4 @@ def name_rows(table: TableRef, columns: tuple[Column, ...], keys: KeySet) -> Row
     values = keys.columns[0].unique().to_pylist()
     literals = tuple(Literal(value=value, type=column.type) for value in values)
     bound = InList(column=column.path, literals=literals)
-    named = choose_prefilter(FilterRequest(table=table, bound=bound))
-    return named.rows if isinstance(named, RowsPrefilter) else None
+    return answer_filter(FilterRequest(table=table, bound=bound))

@@ -12,6 +12,7 @@ from lancewright.query.kind_index import KindIndex, is_kind_index, judge_kind_in
 from lancewright.query.lookup.worker import LookupSettings, LookupWork, look_up_part
 from lancewright.query.search.kind_plan import segment_parts
 from lancewright.query.search.notes import SearchNote, SearchReason
+from lancewright.query.search.request import RowsPrefilter
 from lancewright.query.search.vector_planner import group_fragments, group_segments
 from lancewright.runtime.task import Job, Task
 from lancewright.table.vector_search import RowFilter
@@ -23,13 +24,17 @@ if TYPE_CHECKING:
     from lancewright.model.row_set import RowSet
     from lancewright.model.snapshot import TableSnapshot
     from lancewright.query.lookup.matching import KeySet
+    from lancewright.query.prefilter import AnsweredFilter
     from lancewright.query.search.plan import FragmentGroup, SegmentGroup
     from lancewright.table.location import TableRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LookupPlan:
-    """How keys are looked up on one version of a table. ``named``: the only rows that may equal one, where indexes of Lance's say so."""
+    """How keys are looked up on one version of a table. ``named``: the only rows that may equal one, where indexes of Lance's say so.
+
+    ``asked`` is what these said, also when they could not.
+    """
 
     snapshot: TableSnapshot
     columns: tuple[Column, ...]
@@ -39,6 +44,7 @@ class LookupPlan:
     notes: tuple[SearchNote, ...]
     unusable: tuple[SearchNote, ...] = ()
     named: RowSet | None = None
+    asked: AnsweredFilter | None = None
 
 
 def plan_lookup(
@@ -63,8 +69,12 @@ def plan_lookup(
     )
 
 
-def restrict_lookup(plan: LookupPlan, named: RowSet, parallelism: int) -> LookupPlan:
-    """The plan of a lookup without an index of its own, where only these rows are to be read."""
+def restrict_lookup(plan: LookupPlan, asked: AnsweredFilter, parallelism: int) -> LookupPlan:
+    """The plan of a lookup without an index of its own, where only the rows that other indexes named are to be read."""
+    plan = replace(plan, asked=asked)
+    if not isinstance(asked.prefilter, RowsPrefilter):
+        return plan
+    named = asked.prefilter.rows
     fragments = tuple(named.fragments)
     column = plan.columns[0].path
     note = SearchNote(
@@ -119,25 +129,6 @@ def lookup_tasks(plan: LookupPlan) -> Iterator[Task]:
             fragments=group.fragments,
             rows=group.rows,
         )
-
-
-def render_lookup_plan(plan: LookupPlan, keys: int, happened: tuple[SearchNote, ...] = ()) -> str:
-    """A few lines for people."""
-    snapshot, names = plan.snapshot, ", ".join(column.path for column in plan.columns)
-    lines = [
-        f"Lookup {snapshot.uri}  version {snapshot.version}  rows {snapshot.rows:,} in {len(snapshot.fragments):,} fragments",
-        f"  {keys:,} keys of {names}",
-        *(f"    task: {len(one.parts)} segments, {one.rows:,} rows by index" for one in plan.segment_groups),
-        *(
-            f"    task: {len(one.fragments)} fragments, {one.rows:,} rows scanned"
-            for one in plan.fragment_groups
-        ),
-        *(f"  {note.reason.value:<26} {note.subject}: {note.explanation}" for note in plan.notes),
-    ]
-    lines += [
-        f"  {note.reason.value:<26} {note.subject}: {note.explanation}  (when it ran)" for note in happened
-    ]
-    return "\n".join(lines)
 
 
 def _judge(

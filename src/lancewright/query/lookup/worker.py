@@ -20,6 +20,7 @@ from lancewright.query.search.segment_rows import SegmentRows
 from lancewright.query.search.vector_worker import Found
 from lancewright.table.column_reader import plain_values, read_keys
 from lancewright.table.lance_compat import translating
+from lancewright.table.metering import MeteredDataset
 from lancewright.table.opening import open_dataset
 from lancewright.table.row_taker import take_columns
 from lancewright.table.vector_search import RowFilter
@@ -62,7 +63,7 @@ class LookupWork:
 def look_up_part(settings: LookupSettings, work: LookupWork) -> Found:
     """Do one task."""
     with translating(settings.table, "look up keys in"):
-        dataset = open_dataset(settings.table)
+        dataset = MeteredDataset(open_dataset(settings.table))
         parts, notes = [PAIRS_SCHEMA.empty_table()], []
         for segment in work.segments:
             try:
@@ -75,10 +76,10 @@ def look_up_part(settings: LookupSettings, work: LookupWork) -> Found:
                 )
                 notes.append(note)
                 if not settings.strict:
-                    parts.append(_scan(settings, tuple(segment.covered), RowFilter()))
+                    parts.append(_scan(settings, dataset, tuple(segment.covered), RowFilter()))
         if work.fragments:
-            parts.append(_scan(settings, work.fragments, work.rows))
-    return Found(rows=pa.concat_tables(parts), notes=tuple(notes))
+            parts.append(_scan(settings, dataset, work.fragments, work.rows))
+        return Found(rows=pa.concat_tables(parts), notes=tuple(notes), effort=dataset.effort())
 
 
 def _ask(settings: LookupSettings, dataset: Any, segment: KindSegment) -> pa.Table:  # Any: pylance is untyped
@@ -105,11 +106,18 @@ def _ask(settings: LookupSettings, dataset: Any, segment: KindSegment) -> pa.Tab
     return _pairs(keys.places[named[same]], live.ids[same], live.addresses[same])
 
 
-def _scan(settings: LookupSettings, fragments: tuple[int, ...], rows: RowFilter) -> pa.Table:
+def _scan(
+    settings: LookupSettings,
+    dataset: Any,  # Any: as above
+    fragments: tuple[int, ...],
+    rows: RowFilter,
+) -> pa.Table:
     """Rows of some fragments, batch by batch."""
     parts = [PAIRS_SCHEMA.empty_table()]
     keys, stable = settings.keys, settings.stable_row_ids
-    batches = read_keys(settings.table, settings.columns, fragments, with_row_ids=stable, rows=rows)
+    batches = read_keys(
+        settings.table, settings.columns, fragments, with_row_ids=stable, rows=rows, dataset=dataset
+    )
     for batch in batches if len(keys) else ():
         places, found = keys.match(batch.keys)
         ids = batch.addresses if batch.row_ids is None else batch.row_ids

@@ -68,7 +68,7 @@ def explain_search(plan: SearchPlan, facts: SearchFacts) -> SearchExplanation:
         tasks=tasks,
         notes=tuple(dict.fromkeys(note for note in plan.notes if note.reason not in OF_AN_INDEX)),
         happened=happened,
-        measured=None if facts.run is None else _measured(facts.run, filtered),
+        measured=None if facts.run is None else sum_measured(facts.run, filtered),
     )
 
 
@@ -120,7 +120,7 @@ def _tasks(part: VectorPlan | TextPlan, facts: SearchFacts) -> Iterator[SearchTa
         for number, group in enumerate(part.groups):
             task = _index_task(part, group, facts) if isinstance(group, SegmentGroup) else None
             task = task or _exact_task(part, group, facts)
-            yield replace(task, measured=_effort_of(facts.run, f"{VECTOR_PART}-{number}-"))
+            yield replace(task, measured=effort_of(facts.run, f"{VECTOR_PART}-{number}-"))
         return
     if part.index is not None:
         yield SearchTask(
@@ -129,7 +129,7 @@ def _tasks(part: VectorPlan | TextPlan, facts: SearchFacts) -> Iterator[SearchTa
             segments=len(part.index.segments),
             fragments=len(part.covered),
             rows=part.covered_rows,
-            measured=_effort_of(facts.run, f"{TEXT_PART}-index"),
+            measured=effort_of(facts.run, f"{TEXT_PART}-index"),
         )
     if part.scanned is not None:
         yield SearchTask(
@@ -139,7 +139,7 @@ def _tasks(part: VectorPlan | TextPlan, facts: SearchFacts) -> Iterator[SearchTa
             fragments=len(part.scanned.fragments),
             rows=part.scanned.rows,
             rows_estimated=part.scanned.rows,
-            measured=_effort_of(facts.run, f"{TEXT_PART}-rest"),
+            measured=effort_of(facts.run, f"{TEXT_PART}-rest"),
         )
 
 
@@ -177,13 +177,15 @@ def _exact_task(plan: VectorPlan, group: SegmentGroup | FragmentGroup, facts: Se
     )
 
 
-def _effort_of(run: Run | None, prefix: str) -> SearchEffort | None:
+def effort_of(run: Run | None, prefix: str) -> SearchEffort | None:
+    """What the tasks whose ids begin so took, when there was a run."""
     if run is None:
         return None
     return sum((effort for id_, effort in run.efforts.items() if id_.startswith(prefix)), SearchEffort())
 
 
-def _measured(run: Run, filtered: Explanation | None) -> SearchMeasured:
+def sum_measured(run: Run, filtered: Explanation | None) -> SearchMeasured:
+    """What a run took: the filter's indexes, all tasks, and reading the columns."""
     total = sum(run.efforts.values(), SearchEffort())
     asked = None if filtered is None else filtered.measured
     return SearchMeasured(

@@ -15,14 +15,14 @@ from lancewright.query.search.request import RowsPrefilter
 from lancewright.query.search.tasks import TEXT_PART, VECTOR_PART
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from lancewright.model.index import IndexState
     from lancewright.query.explain import Explanation
     from lancewright.query.search.explanation import SearchTask
     from lancewright.query.search.notes import SearchNote
     from lancewright.query.search.plan import SearchPlan
-    from lancewright.query.search.request import Scope
+    from lancewright.query.search.request import Prefilter, Scope
 
 # What is said of an index as a whole, and so in its line; everything else is a note.
 OF_AN_INDEX = frozenset(
@@ -46,6 +46,15 @@ class Told:
     happened: tuple[SearchNote, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """The filter of a search: as its tasks get it, as its explanation tells it; whether Lance asks indexes in the tasks."""
+
+    prefilter: Prefilter
+    told: Explanation | None
+    in_tasks: bool
+
+
 def list_index_lines(
     plan: SearchPlan,
     scope: Scope,
@@ -53,16 +62,38 @@ def list_index_lines(
     told: Told,
 ) -> Iterator[IndexLine]:
     """For each index what it does for the ranking, and for the filter if there is one and it could."""
-    of_filter = {} if filtered is None else {line.index: line for line in filtered.indexes}
-    for index in plan.snapshot.indexes:
-        line = next((found for part in rankings_of(plan) if (found := _rank_line(part, index, told))), None)
+
+    def rank(index: IndexState) -> IndexLine | None:
+        return next((found for part in rankings_of(plan) if (found := _rank_line(part, index, told))), None)
+
+    filter_ = Filtered(prefilter=scope.prefilter, told=filtered, in_tasks=filters_in_tasks(plan.notes))
+    yield from lines_of_indexes(
+        plan.snapshot.indexes, rank, filter_, f"the search is {_where_it_looks(plan)}"
+    )
+
+
+def lines_of_indexes(
+    indexes: Iterable[IndexState],
+    rank: Callable[[IndexState], IndexLine | None],
+    filtered: Filtered,
+    elsewhere: str,
+) -> Iterator[IndexLine]:
+    """For each index its line of the ranking, and that of the filter; ``elsewhere``: why one has neither."""
+    of_filter = {} if filtered.told is None else {line.index: line for line in filtered.told.indexes}
+    for index in indexes:
+        line = rank(index)
         if line is not None:
             yield line
         helping = of_filter.get(index.name)
         if helping is not None and (line is None or helping.used):
-            yield _filter_line(helping, scope, plan, index)
+            yield _filter_line(helping, filtered, index)
         elif line is None:
-            yield _line(index, Reason.COLUMN_NOT_ASKED.value, f"the search is {_where_it_looks(plan)}")
+            yield unused_line(index, Reason.COLUMN_NOT_ASKED.value, elsewhere)
+
+
+def filters_in_tasks(notes: Iterable[SearchNote]) -> bool:
+    """True when Lance asks indexes for the filter in each task."""
+    return any(note.reason is SearchReason.FILTER_IN_TASKS for note in notes)
 
 
 def rankings_of(plan: SearchPlan) -> tuple[VectorPlan | TextPlan, ...]:
@@ -95,15 +126,15 @@ def _rank_line(
     if index.columns != (column,):
         return None
     if not (index.kind == TEXT_KIND if is_text else is_vector_kind(index.kind)):
-        return _line(index, Reason.OPERATOR_UNSUPPORTED.value, f"a {index.kind} does not rank")
+        return unused_line(index, Reason.OPERATOR_UNSUPPORTED.value, f"a {index.kind} does not rank")
     note = next((one for one in part.notes if one.subject == index.name and one.reason in OF_AN_INDEX), None)
     if note is None:
         disabled = any(one.reason is SearchReason.DISABLED for one in part.notes)
         if disabled:
-            return _line(index, SearchReason.DISABLED.value, "use_index=False: every row is looked at")
-        return _line(index, SearchReason.OTHER_INDEX_CHOSEN.value, "index= names another one")
+            return unused_line(index, SearchReason.DISABLED.value, "use_index=False: every row is looked at")
+        return unused_line(index, SearchReason.OTHER_INDEX_CHOSEN.value, "index= names another one")
     if note.reason is not SearchReason.USED:
-        return _line(index, note.reason.value, note.explanation)
+        return unused_line(index, note.reason.value, note.explanation)
     return _used_line(part, index, told)
 
 
@@ -112,49 +143,60 @@ def _used_line(
     index: IndexState,
     told: Told,
 ) -> IndexLine:
-    happened = told.happened
     search = TEXT_PART if isinstance(part, TextPlan) else VECTOR_PART
-    asked = [task for task in told.tasks if task.search == search and task.segments]
+    asked = tuple(task for task in told.tasks if task.search == search and task.segments)
+    uuids = {segment.uuid for segment in index.segments}
+    broken = [note for note in told.happened if note.reason is SearchReason.BROKEN_SEGMENT]
+    of_it = [note for note in broken if note.subject in uuids or (search == TEXT_PART and not note.subject)]
+    whole = next(
+        (
+            note
+            for note in told.happened
+            if note.reason is SearchReason.READ_WHOLE and note.subject == index.name
+        ),
+        None,
+    )
+    line = used_line(index, name_ranking(part), asked, of_it)
+    if not asked:
+        why = next((note.explanation for note in part.notes if note.reason is SearchReason.NOT_TRUSTED), "")
+        return replace(line, reason=SearchReason.NOT_TRUSTED.value, explanation=why) if why else line
+    if whole is not None:
+        return replace(line, used=False, reason=whole.reason.value, explanation=whole.explanation)
+    return line
+
+
+def used_line(
+    index: IndexState, condition: str, asked: tuple[SearchTask, ...], broken: list[SearchNote]
+) -> IndexLine:
+    """The line of the index that ranks; ``asked`` are its tasks, ``broken`` what a run said of segments that it did without."""
     line = replace(
-        _line(index, SearchReason.USED.value, ""),
+        unused_line(index, SearchReason.USED.value, ""),
         used=bool(asked),
-        condition=name_ranking(part),
+        condition=condition,
         segments_asked=sum(task.segments for task in asked),
         rows_estimated=_total(task.rows_estimated for task in asked),
         pages_estimated=_total(task.pages_estimated for task in asked),
         bytes_estimated=_total(task.bytes_estimated for task in asked),
     )
     if not asked:
-        why = next((note.explanation for note in part.notes if note.reason is SearchReason.NOT_TRUSTED), "")
-        reason = SearchReason.NOT_TRUSTED if why else SearchReason.NO_COVERAGE
-        return replace(line, reason=reason.value, explanation=why or "no row of it meets the filter")
-    uuids = {segment.uuid for segment in index.segments}
-    broken = [note for note in happened if note.reason is SearchReason.BROKEN_SEGMENT]
-    of_it = [note for note in broken if note.subject in uuids or (search == TEXT_PART and not note.subject)]
-    whole = [
-        note for note in happened if note.reason is SearchReason.READ_WHOLE and note.subject == index.name
-    ]
-    if whole:
-        return replace(
-            line, used=False, reason=SearchReason.READ_WHOLE.value, explanation=whole[0].explanation
-        )
-    if of_it:
-        words = f"{len(of_it)} of its segments cannot be read: {of_it[0].explanation}"
-        return replace(
-            line,
-            used=len(of_it) < (line.segments_asked or 0),
-            reason=SearchReason.BROKEN_SEGMENT.value,
-            explanation=words,
-        )
-    return line
-
-
-def _filter_line(line: IndexLine, scope: Scope, plan: SearchPlan, index: IndexState) -> IndexLine:
-    """As a scan with this filter would use the index, unless the search has the filter checked instead."""
-    if not line.used or isinstance(scope.prefilter, RowsPrefilter) or scope.prefilter is None:
+        words = "no row of it meets the filter"
+        return replace(line, reason=SearchReason.NO_COVERAGE.value, explanation=words)
+    if not broken:
         return line
-    in_tasks = any(note.reason is SearchReason.FILTER_IN_TASKS for note in plan.notes)
-    if in_tasks and not is_kind_index(index):
+    without = len({note.subject for note in broken})
+    return replace(
+        line,
+        used=without < (line.segments_asked or 0),
+        reason=broken[0].reason.value,
+        explanation=f"{without} of its segments cannot be read: {broken[0].explanation}",
+    )
+
+
+def _filter_line(line: IndexLine, filtered: Filtered, index: IndexState) -> IndexLine:
+    """As a scan with this filter would use the index, unless the search has the filter checked instead."""
+    if not line.used or isinstance(filtered.prefilter, RowsPrefilter) or filtered.prefilter is None:
+        return line
+    if filtered.in_tasks and not is_kind_index(index):
         return replace(
             line, reason=Reason.USED_IN_TASKS.value, explanation="Lance asks it in each task for the filter"
         )
@@ -162,7 +204,8 @@ def _filter_line(line: IndexLine, scope: Scope, plan: SearchPlan, index: IndexSt
     return replace(line, used=False, reason=SearchReason.FILTER_CHECKED.value, explanation=words)
 
 
-def _line(index: IndexState, reason: str, explanation: str) -> IndexLine:
+def unused_line(index: IndexState, reason: str, explanation: str) -> IndexLine:
+    """A line that says why an index does not rank, and which of its segments are not known here."""
     aside = (
         f"{len(index.skipped)} of its segments cannot be read: {index.skipped[0].explanation}"
         if index.skipped

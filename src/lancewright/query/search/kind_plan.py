@@ -144,27 +144,6 @@ def kind_tasks(plan: KindPlan) -> Iterator[Task]:
         )
 
 
-def render_kind_plan(plan: KindPlan, happened: tuple[SearchNote, ...] = ()) -> str:
-    """A few lines for people; ``happened`` is what a run added."""
-    snapshot, keys = plan.snapshot, ", ".join(key.name for key in plan.choice.spec.keys)
-    lines = [
-        f"Search {snapshot.uri}  version {snapshot.version}  rows {snapshot.rows:,} in {len(snapshot.fragments):,} fragments",
-        f"  best {plan.k} by {keys}  {plan.choice.probes[0].text}".rstrip(),
-        *(f"    task: {len(one.parts)} segments, {one.rows:,} rows by index" for one in plan.segment_groups),
-        *(
-            f"    task: {len(one.fragments)} fragments, {one.rows:,} rows one by one"
-            for one in plan.fragment_groups
-        ),
-    ]
-    if isinstance(plan.prefilter, SqlPrefilter):
-        lines.append(f"    where {plan.prefilter.sql}")
-    lines += [f"  {note.reason.value:<26} {note.subject}: {note.explanation}" for note in plan.notes]
-    lines += [
-        f"  {note.reason.value:<26} {note.subject}: {note.explanation}  (when it ran)" for note in happened
-    ]
-    return "\n".join(lines)
-
-
 def _row_filter(plan: KindPlan, fragments: tuple[int, ...]) -> RowFilter:
     prefilter = plan.prefilter
     return RowFilter(

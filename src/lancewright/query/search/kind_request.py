@@ -10,6 +10,7 @@ from lancewright.errors import InvalidRequestError
 from lancewright.query.search.request import Scope, check_count, columns_of
 
 if TYPE_CHECKING:
+    from lancewright.query.prefilter import AnsweredFilter
     from lancewright.query.search.request import Prefilter
 
 NEAR = "near"
@@ -25,6 +26,7 @@ class KindScope:
     fast: bool = False
     strict: bool = False
     use_index: bool = True
+    filter: AnsweredFilter | None = None
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself."""

@@ -9,17 +9,18 @@ import pyarrow as pa
 
 from lancewright.errors import CorruptIndexError, UnsupportedError
 from lancewright.query.search.columns import find_outputs, read_outputs
+from lancewright.query.search.explain import Run
+from lancewright.query.search.kind_explain import explain_kind_search
 from lancewright.query.search.kind_plan import (
     KindPlan,
     kind_job,
     kind_tasks,
     plan_kind_search,
-    render_kind_plan,
 )
 from lancewright.query.search.kind_worker import FOUND_SCHEMA, Told
 from lancewright.query.search.notes import SearchReason
 from lancewright.query.search.rankers import SCORE
-from lancewright.query.search.run import QUERY_INDEX
+from lancewright.query.search.run import QUERY_INDEX, Hits, add_efforts, measure_answer
 from lancewright.query.search.search import Search, make_frame
 from lancewright.query.search.top_k import keep_best
 from lancewright.runtime.runner import ignore_outcome, run_tasks
@@ -29,6 +30,7 @@ from lancewright.table.row_taker import take_columns
 
 if TYPE_CHECKING:
     from lancewright.model.snapshot import TableSnapshot
+    from lancewright.query.search.explanation import SearchExplanation
     from lancewright.query.search.kind_request import KindRequest
     from lancewright.query.search.notes import SearchNote
     from lancewright.query.search.search import Frames
@@ -54,10 +56,7 @@ class KindSearch(Search):
     def to_arrow(self) -> pa.Table:
         """Run the search and return the rows, best first."""
         plan = self.plan()
-        hits, notes = find_ranked(self.table, plan, self.runner)
-        self._happened[:] = notes
-        _refuse_damaged(plan, notes)
-        return self._read(plan, hits)
+        return self._read(plan, self._find(plan).rows)
 
     def to_spark(self) -> Any:  # Any: a classic or a Connect DataFrame
         """Run the search and return the rows as a frame of the session the table was opened with."""
@@ -74,9 +73,22 @@ class KindSearch(Search):
         """How the search is carried out."""
         return plan_kind_search(self.snapshot, self.request, self.runner.parallelism)
 
-    def explain(self) -> str:
-        """The plan in words, with the reason of every choice; after a run also what went otherwise."""
-        return render_kind_plan(self.plan(), tuple(self._happened))
+    def explain(self, *, analyze: bool = False) -> SearchExplanation:
+        """The plan, with the reason of every choice; after a run also what went otherwise, with ``analyze`` what it took."""
+        plan = self.plan()
+        run = self._measure(plan) if analyze else None
+        return explain_kind_search(plan, self.request, tuple(self._happened), run)
+
+    def _find(self, plan: KindPlan) -> Hits:
+        hits = find_ranked(self.table, plan, self.runner)
+        self._happened[:] = hits.notes
+        _refuse_damaged(plan, hits.notes)
+        return hits
+
+    def _measure(self, plan: KindPlan) -> Run:
+        hits = self._find(plan)
+        read = measure_answer(self.table, self.snapshot, hits.rows, self.columns)
+        return Run(happened=hits.notes, efforts=hits.efforts, read=read)
 
     def __repr__(self) -> str:
         """Show what is searched."""
@@ -122,15 +134,16 @@ def prepare_kind_search(
     )
 
 
-def find_ranked(table: TableRef, plan: KindPlan, runner: Runner) -> tuple[pa.Table, tuple[SearchNote, ...]]:
+def find_ranked(table: TableRef, plan: KindPlan, runner: Runner) -> Hits:
     """Run the plan's tasks, twice where all must know of each other first, and rank what they found."""
     tasks = tuple(kind_tasks(plan))
     notes: list[SearchNote] = []
-    statistics = None
+    statistics, efforts = None, {}
     if plan.needs_statistics and tasks:
         told = run_tasks(runner, kind_job(table, plan), tasks, ignore_outcome)
         parts: list[Told] = [told[task.id].result for task in tasks]
         notes += [note for part in parts for note in part.notes]
+        efforts = {task.id: part.effort for task, part in zip(tasks, parts, strict=True)}
         statistics = tuple(
             tuple(one for part in parts for one in part.statistics[place])
             for place in range(len(plan.choice.probes))
@@ -139,7 +152,11 @@ def find_ranked(table: TableRef, plan: KindPlan, runner: Runner) -> tuple[pa.Tab
     found = [done[task.id].result for task in tasks]
     notes += [note for one in found for note in one.notes]
     rows = pa.concat_tables([FOUND_SCHEMA.empty_table(), *(one.rows for one in found)])
-    return keep_best(rows, SCORE, plan.k, descending=plan.descending), tuple(dict.fromkeys(notes))
+    return Hits(
+        rows=keep_best(rows, SCORE, plan.k, descending=plan.descending),
+        notes=tuple(dict.fromkeys(notes)),
+        efforts=add_efforts(efforts, {task.id: one.effort for task, one in zip(tasks, found, strict=True)}),
+    )
 
 
 def _refuse_damaged(plan: KindPlan, notes: tuple[SearchNote, ...]) -> None:

@@ -55,6 +55,7 @@ def _request(column: Column, request: VectorRequest) -> KindRequest:
             prefilter=scope.prefilter,
             fast=scope.fast,
             strict=scope.strict,
+            filter=scope.filter,
         ),
         batch=request.batch,
     )

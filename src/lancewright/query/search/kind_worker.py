@@ -5,7 +5,7 @@ A segment that cannot be asked makes an answer slower, not wrong: its rows are r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from lancewright.query.search.segment_rows import SegmentRows
 from lancewright.query.search.top_k import keep_best
 from lancewright.query.search.vector_worker import Found
 from lancewright.table.lance_compat import translating
+from lancewright.table.metering import MeteredDataset, SearchEffort
 from lancewright.table.opening import open_dataset
 
 if TYPE_CHECKING:
@@ -78,20 +79,24 @@ class KindWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Told:
-    """What the parts of a task know, for each probe one entry a part."""
+    """What the parts of a task know, for each probe one entry a part, and what finding that out took."""
 
     statistics: tuple[tuple[bytes, ...], ...]
     notes: tuple[SearchNote, ...] = ()
+    effort: SearchEffort = field(default_factory=SearchEffort)
 
 
 def rank_part(settings: KindSettings, work: KindWork) -> Found | Told:
     """Do one task: find the best rows, or, when the probes need statistics that nobody has yet, say what it knows."""
     kind = PLUGINS.load_ref(settings.plugin)
     with translating(settings.table, "search"):
-        parts = _Parts(settings, kind, open_dataset(settings.table))
+        metered = MeteredDataset(open_dataset(settings.table))
+        parts = _Parts(settings, kind, metered)
         if settings.statistics is None and any(probe.needs_statistics for probe in settings.probes):
-            return parts.tell(work)
-        return parts.find(work)
+            told = parts.tell(work)
+            return replace(told, effort=metered.effort())
+        found = parts.find(work)
+        return replace(found, effort=metered.effort())
 
 
 class _Parts:
@@ -179,6 +184,7 @@ class _Parts:
             fragments=fragments,
             filter=allowed,
             stable_row_ids=settings.stable_row_ids,
+            dataset=self._dataset,
         )
         if all(has_scores(kind, probe) for probe in settings.probes):
             return ScoringRanker(kind=kind, spec=settings.spec, rows=rows)

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from lancewright.kinds.segment.opened import OpenSegment
+from lancewright.table.metering import MeteredPlace
 from lancewright.table.segment_place import place_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class OpenSegments:
             if known is not None:
                 self._open.move_to_end(key)
                 return known[0]
-        opened = OpenSegment(kind, spec, segment.details, place_of(table, segment.segment))
+        place = MeteredPlace(place_of(table, segment.segment))
+        opened = OpenSegment(kind, spec, segment.details, place)
         size = sum(file.size_bytes for file in segment.segment.files or ())
         with self._lock:
             self._open[key] = (opened, size)

@@ -121,11 +121,17 @@ class Rows:
     fragments: tuple[int, ...]
     filter: RowFilter
     stable_row_ids: bool
+    dataset: Any = None  # Any: pylance's dataset is untyped
 
     def read(self) -> Iterator[KeyRows]:
         """Their keys, batch by batch."""
         return read_keys(
-            self.table, self.columns, self.fragments, with_row_ids=self.stable_row_ids, rows=self.filter
+            self.table,
+            self.columns,
+            self.fragments,
+            with_row_ids=self.stable_row_ids,
+            rows=self.filter,
+            dataset=self.dataset,
         )
 
 

@@ -78,18 +78,18 @@ def find_hits(table: TableRef, plan: SearchPlan, request: SearchRequest, runner:
     if exact is not None:
         # An exact search stood in for a segment: the estimates of the others do not rank beside it.
         again = find_hits(table, exact, request, runner)
-        return replace(again, efforts=_together(efforts, again.efforts))
+        return replace(again, efforts=add_efforts(efforts, again.efforts))
     match plan, request:
         case HybridPlan(), HybridRequest():
             near = _rank_near(plan.vector, _of(found, VECTOR_PART))
             texts = Texts(table=table, plan=plan.text, request=request.text, runner=runner)
             matched = rank_texts(texts, _of(found, TEXT_PART), notes)
             rows = fuse_ranks(near, matched.rows, plan.k, plan.rank_constant)
-            return Hits(rows=rows, notes=matched.notes, efforts=_together(efforts, matched.efforts))
+            return Hits(rows=rows, notes=matched.notes, efforts=add_efforts(efforts, matched.efforts))
         case TextPlan(), TextRequest():
             texts = Texts(table=table, plan=plan, request=request, runner=runner)
             ranked = rank_texts(texts, found.values(), notes)
-            return Hits(rows=ranked.rows, notes=ranked.notes, efforts=_together(efforts, ranked.efforts))
+            return Hits(rows=ranked.rows, notes=ranked.notes, efforts=add_efforts(efforts, ranked.efforts))
         case VectorPlan(), _:
             return Hits(rows=_rank_near(plan, found.values()), notes=notes, efforts=efforts)
     raise AssertionError("a plan is made from its request")
@@ -167,9 +167,10 @@ def _of(found: dict[str, Found], part: str) -> Iterable[Found]:
     return [one for id_, one in found.items() if id_.startswith(part)]
 
 
-def _together(
+def add_efforts(
     first: Mapping[str, SearchEffort], second: Mapping[str, SearchEffort]
 ) -> dict[str, SearchEffort]:
+    """What each task took in two runs together."""
     both = dict(first)
     for id_, effort in second.items():
         both[id_] = both[id_] + effort if id_ in both else effort
