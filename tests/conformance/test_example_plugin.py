@@ -95,4 +95,4 @@ def test_an_installed_kind_conforms(installed: Path, tmp_path: Path) -> None:
         installed,
     )
 
-    assert said.startswith("grid: 28/28 mandatory")
+    assert said.startswith("grid: 30/30 mandatory")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from lancewright.kinds.hnsw.kind import HnswKind
 from lancewright.testing import Case, KindHarness, Ranking, run_check
 from lancewright.testing.checks import CHECKS
+from support.golden import GOLDEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +78,7 @@ def harness(
 
 
 HARNESSES = {
-    "l2 of float32": harness("l2", pa.float32(), l2, QUERY),
+    "l2 of float32": replace(harness("l2", pa.float32(), l2, QUERY), golden=GOLDEN),
     "l2 of float64": harness("l2", pa.float64(), l2, QUERY),
     "cosine of float32": harness("cosine", pa.float32(), cosine, QUERY),
     "dot of float16": harness("dot", pa.float16(), dot, QUERY),
