@@ -51,6 +51,7 @@ def assert_sound(uri: str, *, thorough: bool = False) -> None:
     assert lw.open(uri, progress=False).verify(samples=2, thorough=thorough).findings == ()
 
 
+@pytest.mark.slow
 def test_every_verb_keeps_indexes_true_on_an_object_store(uri: str) -> None:
     table = lw.open(uri, progress=False)
     append(uri)
@@ -80,6 +81,7 @@ def test_every_verb_keeps_indexes_true_on_an_object_store(uri: str) -> None:
     assert_sound(uri, thorough=True)
 
 
+@pytest.mark.slow
 def test_a_driver_killed_on_an_object_store_does_no_harm_and_its_verb_runs_again(uri: str) -> None:
     append(uri)
     table = lw.open(uri, progress=False)

@@ -19,6 +19,7 @@ from lancewright.build.drop import DropReceipt
 from lancewright.build.receipt import IndexReceipt
 from lancewright.maintain.catch_up import CaughtUpIndex
 from lancewright.maintain.checks.findings import Finding, Recall
+from lancewright.maintain.checks.verdict import IndexVerified, SegmentVerified
 from lancewright.maintain.gaps import HealthGap
 from lancewright.maintain.health import Advice, IndexHealth, SegmentHealth
 from lancewright.maintain.maintain import StepReceipt
@@ -27,7 +28,6 @@ from lancewright.maintain.merge import MergedIndex
 from lancewright.maintain.refresh import RefreshedIndex
 from lancewright.maintain.repair import Mended
 from lancewright.maintain.strays import Stray
-from lancewright.maintain.verify import IndexVerified, SegmentVerified
 from lancewright.query.explain import Explanation
 from lancewright.scans import Scan
 

@@ -8,7 +8,8 @@ from lancewright.report.tables import Grid
 
 if TYPE_CHECKING:
     from lancewright.maintain.checks.findings import Finding
-    from lancewright.maintain.verify import IndexVerified, VerifyReceipt
+    from lancewright.maintain.checks.verdict import IndexVerified
+    from lancewright.maintain.verify import VerifyReceipt
 
 
 def describe_verify(receipt: VerifyReceipt) -> tuple[Grid, ...]:
