@@ -138,6 +138,11 @@ def test_a_lookup_says_of_every_index_what_it_does_and_what_it_took(tmp_path: Pa
     assert {note.reason.value for note in told.notes} == {"NOT_COVERED"}
     assert "look up 2 keys of n" in told.to_text()
     assert none.tasks == ()
+    table.drop_index("keys")
+    unindexed = table.lookup(pa.table({"n": range(5_000)}), columns=["id"]).explain()
+    (texts,) = (line for line in unindexed.indexes if line.index == "texts")
+    assert texts.explanation == "the lookup is on just n"
+    assert len(unindexed.to_text()) < 2_000
     assert not any(line.used for line in none.indexes)
 
 

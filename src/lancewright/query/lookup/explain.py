@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from lancewright.model.index import IndexState
+    from lancewright.query.explain import Explanation
     from lancewright.query.index_lines import IndexLine
     from lancewright.query.lookup.plan import LookupPlan
     from lancewright.query.search.explain import Run
@@ -52,10 +53,18 @@ def explain_lookup(
     lines = lines_of_indexes(
         plan.snapshot.indexes,
         lambda index: _line(plan, index, facts),
-        Filtered(prefilter=prefilter, told=named, in_tasks=False),
+        Filtered(prefilter=prefilter, told=_on_the_column(named), in_tasks=False),
         f"the lookup is on just {names}",
     )
     return tell_search(facts, (replace(line, role=LOOKUP) for line in lines))
+
+
+def _on_the_column(named: Explanation | None) -> Explanation | None:
+    """What was said of indexes that could name the rows; nobody wrote a filter that others were not asked for."""
+    if named is None:
+        return None
+    lines = tuple(line for line in named.indexes if line.reason != Reason.COLUMN_NOT_ASKED.value)
+    return replace(named, indexes=lines)
 
 
 def _tasks(plan: LookupPlan, run: Run | None) -> Iterator[SearchTask]:
