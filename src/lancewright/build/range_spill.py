@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _SAMPLES_PER_PIECE = 1_000
 # A range of 4 M rows is put in order at 12 ns a row in pieces of this size, and at 33 to 50 in one piece: its gathers miss
 # the cache, and each of its arrays, of 32 MB, comes from the system and goes back to it, 20 ns a row of page faults alone.
+# Texts gain as much: gathered in the cache they take 3 ns a row instead of 15, and fewer of them share their first bits.
 PIECE_ROWS = 512 * 1024
 
 
@@ -144,8 +145,7 @@ class RangeSorter:
 
 
 def _pieces_in_memory(runs: list[SortedRun]) -> int:
-    # Wide values are searched one comparison at a time in Python, so cutting them more than memory demands does not pay.
-    return 1 + sum(len(run) for run in runs if run.keys is not None) // PIECE_ROWS
+    return 1 + sum(len(run) for run in runs) // PIECE_ROWS
 
 
 def _every(run: SortedRun, step: int) -> tuple[pa.Array, NDArray[np.uint64]]:

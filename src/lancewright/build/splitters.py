@@ -133,19 +133,27 @@ def _search_keys(keys: NDArray[np.uint64], values: pa.Array) -> tuple[list[int],
 def _search_wide(run: SortedRun, bounds: pa.Array) -> tuple[list[int], list[int]]:
     """Binary search by hand: a few dozen splitters over a run of millions, so Python's speed does not matter."""
     order = _comparable(bounds)
-    left = [_bisect(run, bound, upper=False) for bound in order]
-    right = [_bisect(run, bound, upper=True) for bound in order]
+    left = [_bisect(run, bound, 0, upper=False) for bound in order]
+    # Few bounds are values of the run: where the next row is another value, nothing equals the bound.
+    right = [
+        _bisect(run, bound, low, upper=True) if low < len(run) and _value(run, low) == bound else low
+        for bound, low in zip(order, left, strict=True)
+    ]
     return left, right
 
 
-def _bisect(run: SortedRun, bound: object, *, upper: bool) -> int:
-    low, high = 0, len(run)
+def _bisect(run: SortedRun, bound: object, low: int, *, upper: bool) -> int:
+    high = len(run)
     while low < high:
         middle = (low + high) // 2
-        value = _comparable(run.values(middle, middle + 1))[0]
+        value = _value(run, middle)
         before = value <= bound if upper else value < bound  # type: ignore[operator] # both are bytes or both decimals
         low, high = (middle + 1, high) if before else (low, middle)
     return low
+
+
+def _value(run: SortedRun, place: int) -> object:
+    return _comparable(run.values(place, place + 1))[0]
 
 
 def _comparable(values: pa.Array) -> list[object]:

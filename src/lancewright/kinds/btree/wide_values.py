@@ -54,7 +54,8 @@ class WideValues:
             offsets -= offsets[0]
         self._starts, self.lengths = offsets[:-1], np.diff(offsets)
         self._content = content
-        self._width = int(self.lengths[0]) if len(array) and np.ptp(self.lengths) == 0 else None
+        self.shortest = int(self.lengths.min()) if len(array) else 0
+        self._width = self.shortest if len(array) and self.shortest == self.longest else None
         if self._is_decimal and self._width is not None and self._width < WORD_BYTES:
             # Decimals are little-endian: turned around, their bytes compare from the most significant one.
             self._content = content.reshape(-1, self._width)[:, ::-1].ravel()
@@ -103,11 +104,15 @@ class WideValues:
         last = len(content) - WORD_BYTES
         # One big-endian word starting at every byte, without copying.
         window = np.ndarray((last + 1,), ">u8", content.data, 0, (1,))
-        places = starts + position
-        words: Words = window.take(np.minimum(places, last)).astype(np.uint64)
-        late = np.flatnonzero(places > last)
+        places = starts + position if position else starts
+        # Rows ask in the order of the array or not at all: the last place tells whether any word would end past the content.
+        is_late = rows is not None or int(places[-1]) > last
+        words: Words = window.take(np.minimum(places, last) if is_late else places).astype(np.uint64)
+        late = np.flatnonzero(places > last) if is_late else ()
         if len(late):
             words[late] = _push_left(words[late], places[late] - last)
+        if position + WORD_BYTES <= self.shortest:
+            return words
         missing = np.clip(position + WORD_BYTES - lengths, 0, WORD_BYTES)
         return _clear_tail(words, missing.astype(np.uint64)) if missing.any() else words
 
@@ -127,26 +132,23 @@ def sort_wide(array: pa.Array) -> tuple[pa.Array, Rows]:
 
 
 def _order(values: WideValues) -> Rows:
-    position = shared_prefix(values)
-    words, order = order_keys(values.words(position))
-    return _settle_ties(values, order, words, position + WORD_BYTES)
+    position, words = first_words(values)
+    ordered, order = order_keys(words)
+    return _settle_ties(values, order, ordered, position + WORD_BYTES)
 
 
-def shared_prefix(values: WideValues) -> int:
-    """Leading bytes that all values share: sorting by them would settle nothing."""
-    if not len(values.lengths):
-        return 0
+def first_words(values: WideValues) -> tuple[int, Words]:
+    """The first position, of those looked at, where values differ, and the words there: sorting by what all share settles nothing."""
     position = 0
-    shortest = int(values.lengths.min())
-    while position + WORD_BYTES <= shortest:
+    while True:
         words = values.words(position)
+        if position + WORD_BYTES > values.shortest or position >= WORD_BYTES * _WORDS_MAX:
+            return position, words
         differing = int(np.bitwise_or.reduce(words ^ words[0]))
         if differing:
-            return position + (WORD_BYTES * 8 - differing.bit_length()) // 8
+            shared = (WORD_BYTES * 8 - differing.bit_length()) // 8
+            return (position + shared, values.words(position + shared)) if shared else (position, words)
         position += WORD_BYTES
-        if position >= WORD_BYTES * _WORDS_MAX:
-            break
-    return position
 
 
 def _settle_ties(values: WideValues, order: Rows, words: Words, position: int) -> Rows:
