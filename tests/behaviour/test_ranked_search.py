@@ -22,7 +22,7 @@ from lancewright.query import prefilter
 from lancewright.query.resolve import ScanRequest
 from lancewright.query.search import kind_plan, rankers
 from lancewright.query.search.open_segments import SEGMENTS
-from lancewright.sql.functions import FunctionCall, answer_call
+from lancewright.sql_verbs.functions import FunctionCall, answer_call
 from support.eager_scans import EAGER
 from support.ranked_worlds import RankedWorld, best_rows, found_rows, true_metres
 from support.searching import nearest_rows, vector_rows, write_rows

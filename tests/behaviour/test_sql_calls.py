@@ -11,8 +11,8 @@ import pytest
 
 import lancewright as lw
 from lancewright.model.sql.statements import read_statement
-from lancewright.sql.functions import FunctionCall, answer_call, list_functions, pin_call
-from lancewright.sql.run import run_statement
+from lancewright.sql_verbs.functions import FunctionCall, answer_call, list_functions, pin_call
+from lancewright.sql_verbs.run import run_statement
 from support.searching import WIDTH, add_text_index, write_rows
 
 if TYPE_CHECKING:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
+
+import lancewright
 
 _NEEDLESS = (
     "lancewright.api",
     "lancewright.query",
     "lancewright.maintain",
-    "lancewright.sql",
+    "lancewright.sql_verbs",
     "lancewright.report",
 )
 
@@ -36,6 +39,13 @@ def test_every_public_name_is_there_and_an_unknown_one_is_told() -> None:
     )
 
     assert found.strip() == "module 'lancewright' has no attribute 'opne'"
+
+
+def test_no_public_name_is_that_of_a_module_which_would_take_its_place() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(lancewright.__path__)}
+
+    assert modules
+    assert modules & set(lancewright.__all__) == set()
 
 
 def test_kept_memory_is_used_again_and_costs_no_page_faults() -> None:

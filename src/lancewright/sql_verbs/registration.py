@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lancewright.spark.registration import register_source
-from lancewright.sql.functions import FunctionCall, answer_call, list_functions, pin_call
+from lancewright.sql_verbs.functions import FunctionCall, answer_call, list_functions, pin_call
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ from lancewright.model.sql.statements import (
 from lancewright.model.sql.table_uses import FoundUses, TableUse, find_uses, replace_uses
 from lancewright.report.rows import created_rows, dropped_rows, index_rows
 from lancewright.spark.frames import SparkFrames
-from lancewright.sql.functions import FunctionCall, KnownRows, answer_call, explain_call, list_functions
+from lancewright.sql_verbs.functions import FunctionCall, KnownRows, answer_call, explain_call, list_functions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
