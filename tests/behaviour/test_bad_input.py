@@ -207,7 +207,7 @@ def test_a_pylance_from_before_what_we_import_is_told_like_any_other(tmp_path: P
     paths = [str(tmp_path), str(Path(lw.__file__).parents[1])]
 
     ended = subprocess.run(
-        [sys.executable, "-c", "import lancewright"],
+        [sys.executable, "-c", "import lancewright as lw; lw.open('nothing')"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

@@ -50,6 +50,25 @@ def test_contains_tokens_is_answered_over_an_untrained_index_of_whole_words(
     assert ids(indexed, filter_, use_index=True) == ids(indexed, filter_, use_index=False)
 
 
+def test_deleted_documents_of_compacted_fragments_take_places_in_lance_and_not_in_our_search(
+    tmp_path: Path,
+) -> None:
+    """With stable row ids nothing in the index is rewritten, and the deletion files are gone."""
+    uri = str(tmp_path / "table.lance")
+    texts = pa.table({"id": range(400), "text": ["word"] * 400})
+    lance.write_dataset(texts, uri, max_rows_per_file=100, enable_stable_row_ids=True)
+    table = lw.open(uri, progress=False)
+    table.create_index("text", kind="inverted")
+    lance.dataset(uri).delete("id % 4 = 0")
+    lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=1_000)
+
+    alone = lance.dataset(uri).to_table(columns=["id"], full_text_query="word", limit=300)
+    ours = table.search(text="word", column="text", k=300, columns=["id"]).to_arrow()
+
+    assert len(alone) < 300, "Lance has mended it: say so in docs/guides/search.md"
+    assert sorted(ours["id"].to_pylist()) == [number for number in range(400) if number % 4]
+
+
 @pytest.mark.parametrize(
     ("column", "kind", "filter_"),
     [

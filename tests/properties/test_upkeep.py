@@ -31,7 +31,15 @@ from lancewright.maintain.compact import CompactRules, plan_compact
 from lancewright.maintain.due import find_due
 from lancewright.maintain.refresh import plan_refresh
 from lancewright.table.location import table_ref
-from support.busy_table import CASES, Case, busy_rows, predicates, rewrite_column, wrong_answers
+from support.busy_table import (
+    CASES,
+    Case,
+    assert_finds_every_text,
+    busy_rows,
+    predicates,
+    rewrite_column,
+    wrong_answers,
+)
 from support.eager_scans import assert_equal_to_a_full_scan
 from support.s3 import BUCKET, s3_server
 
@@ -284,6 +292,7 @@ class Upkeep(RuleBasedStateMachine):
             case = Case(kind, column)
             if kind == "inverted":
                 found += wrong_answers(dataset.uri, case)
+                assert_finds_every_text(dataset.uri)
                 continue
             asked = OTHER if column == "other" else predicates(case)
             found += [

@@ -60,6 +60,7 @@ class DyingSink(NullSink):
 def main(uri: str, **request: Any) -> None:
     master, events, dies_at = (request.pop(name, None) for name in ("master", "events", "dies_at"))
     options, column = request.pop("storage_options", None), request.pop("column")
+    assert lw.open  # imported while this process may still read its modules
     if (user := request.pop("user", None)) is not None:
         os.setuid(user)
     if (path := request.pop("workers_path", None)) is not None:

@@ -11,6 +11,7 @@ from lancewright.errors import CorruptIndexError, NotFoundError
 from lancewright.query.search.notes import SearchNote, SearchReason
 from lancewright.query.search.top_k import keep_best
 from lancewright.query.search.vector_worker import Found
+from lancewright.table.gone_rows import count_gone_rows
 from lancewright.table.lance_compat import translate_error
 from lancewright.table.metering import MeteredDataset
 from lancewright.table.opening import open_dataset
@@ -69,6 +70,7 @@ def _search(work: TextWork) -> Found:
         rows = _rank(
             work,
             lambda limit: search_texts(dataset, work.column, work.query, limit, work.fragments, work.rows),
+            count_gone_rows(dataset) if work.fragments is None else 0,
         )
         return Found(rows=rows, effort=dataset.effort())
     texts = WholeTexts(dataset, work.column, work.fragments or (), work.rows, work.parameters)
@@ -78,13 +80,19 @@ def _search(work: TextWork) -> Found:
         texts.close()
 
 
-def _rank(work: TextWork, search: Callable[[int], pa.Table]) -> pa.Table:
+def _rank(work: TextWork, search: Callable[[int], pa.Table], gone: int = 0) -> pa.Table:
     limit = work.k + 1
     while True:
         rows = search(limit)
-        if not _cuts_through_ties(rows, work.k, limit):
+        if len(rows) + gone < limit:
+            return keep_best(rows, SCORE, work.k, descending=True)  # these are all that match
+        if len(rows) < work.k:
+            # Rows that are gone took places among the best, and Lance left them out afterwards. They are no more than ``gone``.
+            limit = min(limit * 4, work.k + 1 + gone)
+        elif _cuts_through_ties(rows, work.k, limit):
+            limit = min(limit * 4, max(_TIES_MAX, work.k + 1))
+        else:
             return keep_best(rows, SCORE, work.k, descending=True)
-        limit = min(limit * 4, max(_TIES_MAX, work.k + 1))
 
 
 def _is_damage(error: BaseException, translated: LancewrightError) -> bool:
@@ -98,7 +106,7 @@ def _is_damage(error: BaseException, translated: LancewrightError) -> bool:
 
 def _cuts_through_ties(rows: pa.Table, k: int, limit: int) -> bool:
     """True when rows that Lance left out may have the score of the last one that counts."""
-    if len(rows) < limit or limit >= _TIES_MAX:
+    if limit >= _TIES_MAX:
         return False
     scores = np.sort(rows[SCORE].to_numpy())[::-1]
     return bool(scores[k - 1] == scores[-1])

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from lancewright.query.search.notes import SearchNote, SearchReason
 from lancewright.query.search.plan import FragmentGroup
 from lancewright.query.search.top_k import keep_best
+from lancewright.table.gone_rows import count_gone_rows
 from lancewright.table.lance_compat import redact_text, translating
 from lancewright.table.metering import MeteredDataset, SearchEffort
 from lancewright.table.opening import open_dataset
@@ -90,9 +91,7 @@ def search_open_part(
 def _search_group(
     dataset: Any, settings: VectorSettings, work: VectorWork, group: SegmentGroup
 ) -> Found:  # Any: as above
-    rows, problem = _try_index(
-        settings, lambda: search_segments(dataset, settings.options, work.vectors, group.uuids, work.rows)
-    )
+    rows, problem = _try_index(settings, lambda: _ask_index(dataset, settings, work, group))
     if rows is not None:
         return _top_up(dataset, settings, work, group, rows)
     if len(group.parts) == 1:
@@ -103,6 +102,27 @@ def _search_group(
         pa.concat_tables([found.rows for found in apart]), DISTANCE, settings.options.k, descending=False
     )
     return Found(rows=best, notes=tuple(note for found in apart for note in found.notes))
+
+
+def _ask_index(
+    dataset: Any, settings: VectorSettings, work: VectorWork, group: SegmentGroup
+) -> pa.Table:  # Any: as above
+    """Ask for more rows while rows that are gone may have taken the places of some; graphs have ``_top_up`` for that."""
+    wanted, options = settings.options.k, settings.options
+    rows = search_segments(dataset, options, work.vectors, group.uuids, work.rows)
+    if settings.has_graph or not len(_short(work, group, rows, wanted)):
+        return rows
+    most = wanted + count_gone_rows(dataset)
+    while options.k < most and len(_short(work, group, rows, wanted)):
+        options = replace(options, k=min(options.k * 4, most))
+        rows = search_segments(dataset, options, work.vectors, group.uuids, work.rows)
+    return keep_best(rows, DISTANCE, wanted, descending=False)
+
+
+def _short(work: VectorWork, group: SegmentGroup, rows: pa.Table, k: int) -> NDArray[np.int64]:
+    """The vectors for which fewer rows were found than there are to be found, up to ``k``."""
+    wanted = min(k, group.rows if work.rows.allowed is None else work.rows.allowed.count)
+    return np.flatnonzero(np.bincount(rows["query"].to_numpy(), minlength=len(work.vectors)) < wanted)
 
 
 def _search_around(
@@ -119,9 +139,8 @@ def _top_up(
     dataset: Any, settings: VectorSettings, work: VectorWork, group: SegmentGroup, rows: pa.Table
 ) -> Found:  # Any: as above
     """A walk over a graph may end before it met ``k`` rows; then every row is looked at."""
-    wanted = min(settings.options.k, group.rows if work.rows.allowed is None else work.rows.allowed.count)
     counts = np.bincount(rows["query"].to_numpy(), minlength=len(work.vectors))
-    short = np.flatnonzero(counts < wanted)
+    short = _short(work, group, rows, settings.options.k)
     if not settings.has_graph or settings.options.bounded or not len(short):
         return Found(rows=rows)
     exact = search_fragments(dataset, settings.options, work.vectors[short], group.fragments, work.rows)
@@ -131,7 +150,7 @@ def _top_up(
     note = SearchNote(
         reason=SearchReason.FEWER_THAN_K,
         subject=", ".join(group.uuids),
-        explanation=f"the graph led to fewer than {wanted} rows for {len(short)} vectors; every row was looked at",
+        explanation=f"the graph led to fewer than {settings.options.k} rows for {len(short)} vectors; every row was looked at",
     )
     return Found(rows=both, notes=(note,) if len(exact) > int(counts[short].sum()) else ())
 
