@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancewright.kinds.btree.sort_keys import exact_keys, key_width
 from lancewright.kinds.btree.wide_values import order_wide
@@ -130,10 +129,10 @@ def _rank_values(values: pa.Array) -> NDArray[np.uint64]:
     if key_width(values.type) is not None:
         return exact_keys(values)
     order = order_wide(values)
-    ascending = values.take(pa.array(order))
-    steps = pc.not_equal(ascending.slice(1), ascending.slice(0, max(0, len(ascending) - 1)))
+    # Numbers of equal values are equal. Arrow numbers every type; it does not compare decimals of a negative scale.
+    numbers = values.dictionary_encode().indices.to_numpy()[order]
     ranks = np.zeros(len(values), dtype=np.uint64)
-    ranks[order[1:]] = np.cumsum(steps.to_numpy(zero_copy_only=False))
+    ranks[order[1:]] = np.cumsum(numbers[1:] != numbers[:-1])
     return ranks
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
@@ -65,9 +66,14 @@ values = st.one_of(st.none(), st.integers(0, 9), st.integers(-(2**62), 2**62))
 words = st.one_of(
     st.none(), st.sampled_from(["", "a", "ab", "abcdefgh", "abcdefghi", "é", "zz"]), st.text(max_size=12)
 )
+hundreds = st.one_of(st.none(), st.integers(-99_999, 99_999).map(lambda number: Decimal(number).scaleb(2)))
 
 
-@pytest.mark.parametrize(("type_", "strategy"), [(pa.int64(), values), (pa.string(), words)], ids=str)
+@pytest.mark.parametrize(
+    ("type_", "strategy"),
+    [(pa.int64(), values), (pa.string(), words), (pa.decimal128(5, -2), hundreds)],
+    ids=["int64", "string", "decimal128(5, -2)"],
+)
 @given(data=st.data())
 def test_ranges_follow_each_other_and_hold_every_row_once(
     type_: pa.DataType, strategy: st.SearchStrategy[Any], data: st.DataObject
