@@ -17,7 +17,7 @@ from lancewright.table.opening import open_dataset
 from lancewright.table.vector_search import filter_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -28,6 +28,9 @@ _ADDRESS = "_rowaddr"
 _FRAGMENT_BITS = 32
 # Large values come in batches of fewer rows: 64 k rows of 1 MB would be 64 GB.
 _BATCH_BYTES_MAX = 16 << 20
+_FIRST_TAKEN = 64
+# Letters, or bytes. Rows that are equal so far end up in one range.
+_SAMPLED_LENGTH_MAX = 512
 
 
 def read_column(
@@ -119,18 +122,21 @@ def read_expression_type(table: TableRef, sql: str) -> pa.DataType:
 def sample_column(
     table: TableRef, column: Column, fragments: Sequence[tuple[int, int]], seed: int
 ) -> tuple[pa.Array, NDArray[np.uint64]]:
-    """Read some random rows of each fragment, given as (id, how many), with their addresses."""
+    """Read some random rows of each fragment, given as (id, how many), with their addresses.
+
+    Of long texts and bytes only the beginning is returned: a sample goes to the driver, and prefixes are cuts as good.
+    """
     dataset = open_dataset(table)
     random = np.random.default_rng(seed)
-    values, addresses = [], []
+    values: list[pa.Array] = []
+    addresses: list[NDArray[np.uint64]] = []
     for fragment_id, wanted in fragments:
         fragment = _fragment(dataset, fragment_id)
         rows = fragment.count_rows()
         if not rows or not wanted:
             continue
         places = np.sort(random.choice(rows, size=min(wanted, rows), replace=False))
-        taken = fragment.take(places.tolist(), columns=[column.path])
-        values.append(plain_values(_field(taken.column(0).combine_chunks(), column)))
+        values += _take_beginnings(fragment, places.tolist(), column)
         addresses.append(_addresses(fragment, places))
     if not values:
         return pa.array([], plain_type(column.type)), np.zeros(0, dtype=np.uint64)
@@ -177,6 +183,29 @@ def _plain_key(values: pa.Array, column: Column | ComputedColumn) -> pa.Array:
 
 def _fragment(dataset: Any, fragment_id: int) -> Any:  # Any: pylance's fragment is untyped
     return dataset.get_fragment(fragment_id)
+
+
+def _take_beginnings(
+    fragment: Any, places: list[int], column: Column
+) -> Iterator[pa.Array]:  # Any: see _fragment
+    """Take these rows, of values without a fixed width a few first, to learn how many a batch may have."""
+    cut = _find_cut(plain_type(column.type))
+    start, step = 0, len(places) if cut is None else _FIRST_TAKEN
+    while start < len(places):
+        taken = fragment.take(places[start : start + step], columns=[column.path])
+        values = plain_values(_field(taken.column(0).combine_chunks(), column))
+        yield values if cut is None else cut(values, 0, _SAMPLED_LENGTH_MAX)
+        start += step
+        step = max(1, _BATCH_BYTES_MAX * len(values) // max(1, values.nbytes))
+
+
+def _find_cut(type_: pa.DataType) -> Callable[[pa.Array, int, int], pa.Array] | None:
+    """What cuts values of this type to their beginning, if they may be long."""
+    if pa.types.is_string(type_) or pa.types.is_large_string(type_):
+        return pc.utf8_slice_codeunits  # type: ignore[no-any-return] # pyarrow's functions are untyped
+    if pa.types.is_binary(type_) or pa.types.is_large_binary(type_):
+        return pc.binary_slice  # type: ignore[no-any-return] # see above
+    return None
 
 
 def _addresses(fragment: Any, places: NDArray[np.int64]) -> NDArray[np.uint64]:  # Any: see _fragment

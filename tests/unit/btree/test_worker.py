@@ -79,6 +79,32 @@ def test_a_sample_of_a_fragment_with_deleted_rows_spreads_as_its_live_rows_do(tm
     assert np.abs(sizes - 1_000).max() <= 150
 
 
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+def test_a_sample_of_large_values_is_small_and_cuts_them_into_even_ranges(
+    type_: pa.DataType, tmp_path: Path
+) -> None:
+    """Some thousand values of 1 MB would not fit the driver, nor one Arrow array of texts."""
+    random = np.random.default_rng(5)
+    uri = str(tmp_path / "table")
+    whole = pa.array([random.bytes(8).hex() + "é" * 30_000 for _ in range(600)]).cast(type_)
+    lance.write_dataset(pa.table({"value": whole}), uri)
+    table = table_ref(uri)
+    column = find_column(read_snapshot(table).columns, "value")
+
+    values, addresses = sample_column(table, column, [(0, 500)], seed=0)
+
+    assert values.type == type_
+    assert len(set(addresses.tolist())) == len(values) == 500
+    assert values.nbytes < 1_000_000
+    assert all(
+        whole[address].as_py().startswith(value.as_py())
+        for value, address in zip(values, addresses.tolist(), strict=True)
+    )
+    splitters = choose_splitters([(values, addresses)], type_, 4)
+    cuts = cut_run(sort_rows(whole, np.arange(600, dtype=np.uint64)), splitters)
+    assert np.abs(np.diff([0, *cuts.tolist(), 600]) - 150).max() <= 20
+
+
 def test_more_values_than_a_dictionary_may_name_are_refused_in_words() -> None:
     values = pa.array([f"{number}" for number in range(300)])
 
