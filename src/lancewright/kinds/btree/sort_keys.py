@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint64]
 
 _SIGN_64 = np.uint64(1 << 63)
-PREFIX_BYTES = 8
 
 
 def key_width(type_: pa.DataType) -> int | None:

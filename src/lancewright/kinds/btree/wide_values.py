@@ -40,7 +40,7 @@ class WideValues:
     """The bytes of an array without NULLs, read eight at a time so that unsigned order is the order of the values."""
 
     def __init__(self, array: pa.Array) -> None:
-        """Lay windows over the array's buffer, without a copy of its bytes (but for decimals of less than a word)."""
+        """Look at the array's own bytes; only decimals of less than a word are copied."""
         self.array = array
         type_ = array.type
         self._is_decimal = pa.types.is_decimal(type_)
@@ -169,8 +169,9 @@ def _settle_ties(values: WideValues, order: Rows, words: Words, position: int) -
         position += WORD_BYTES
     rows = order[tied]
     if len(rows) and not _equal_within(groups, values.lengths[rows], position):
-        ranked = rank_within(groups, np.argsort(_ranks(values.array, rows)))
-        groups, rows = _regroup(values, groups[ranked], rows[ranked])
+        ranks = _ranks(values.array, rows)
+        ranked = rank_within(groups, np.argsort(ranks))
+        groups, rows = group_numbers(ranks[ranked], groups[ranked]), rows[ranked]
     order[tied] = sort_within(groups, rows)
     return order
 
@@ -183,20 +184,14 @@ def _equal_within(groups: Rows, lengths: Rows, position: int) -> bool:
     )
 
 
-def _regroup(values: WideValues, groups: Rows, rows: Rows) -> tuple[Rows, Rows]:
-    """Number the runs of equal value, for rows in their final order but for equal ones."""
-    ranks = _ranks(values.array, rows)
-    return group_numbers(ranks.astype(np.uint64), groups), rows
-
-
-def _ranks(array: pa.Array, rows: Rows) -> Rows:
+def _ranks(array: pa.Array, rows: Rows) -> Words:
     """A number for each row that orders the rows as their values do, equal for equal values."""
     encoded = array.take(pa.array(rows)).dictionary_encode()
     distinct = encoded.dictionary
     ascending = pc.array_sort_indices(distinct).to_numpy()
-    rank = np.empty(len(distinct), dtype=np.int64)
-    rank[ascending] = np.arange(len(distinct))
-    ranks: Rows = rank[encoded.indices.to_numpy()]
+    rank = np.empty(len(distinct), dtype=np.uint64)
+    rank[ascending] = np.arange(len(distinct), dtype=np.uint64)
+    ranks: Words = rank[encoded.indices.to_numpy()]
     return ranks
 
 
