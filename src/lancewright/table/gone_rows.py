@@ -7,7 +7,7 @@ from typing import Any
 from lancewright.table.manifest_messages import Manifest
 
 
-def count_gone_rows(dataset: Any) -> int:  # Any: as above
+def count_gone_rows(dataset: Any) -> int:  # Any: pylance's dataset is untyped
     """How many rows were deleted from a table with stable row ids, at most.
 
     Once their fragments are compacted nothing tells Lance that they are gone: an index still ranks them, and they take places among its
